@@ -1,0 +1,242 @@
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t bench_now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static void reserve(struct bench_times *times, size_t more)
+{
+    while (times->count + more > times->capacity) {
+        times->capacity = times->capacity ? times->capacity * 2 : 4096;
+        times->us = realloc(times->us, times->capacity * sizeof times->us[0]);
+        if (!times->us) {
+            abort();
+        }
+    }
+}
+
+void bench_times_add(struct bench_times *times, int64_t us)
+{
+    reserve(times, 1);
+    times->us[times->count++] = us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+void bench_times_join(struct bench_times *all, const struct bench_times *part)
+{
+    if (part->count) {
+        reserve(all, part->count);
+        memcpy(all->us + all->count, part->us, part->count * sizeof part->us[0]);
+        all->count += part->count;
+    }
+}
+
+static int compare_us(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_times_quantile(struct bench_times *times, double p)
+{
+    if (times->count == 0) {
+        return 0;
+    }
+    qsort(times->us, times->count, sizeof times->us[0], compare_us);
+    size_t i = (size_t)(p * (double)times->count);
+    i = i < times->count ? i : times->count - 1;
+    return times->us[i];
+}
+
+void bench_times_free(struct bench_times *times)
+{
+    free(times->us);
+    *times = (struct bench_times){0};
+}
+
+double bench_resident_mb(void)
+{
+    long pages = 0, ignored = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    if (statm) {
+        if (fscanf(statm, "%ld %ld", &ignored, &pages) != 2) {
+            pages = 0;
+        }
+        fclose(statm);
+    }
+    return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+double bench_idle_cpu_percent(double seconds)
+{
+    const double cpu_before = cpu_seconds();
+    const int64_t before_us = bench_now_us();
+    const struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&pause, NULL);
+    return (cpu_seconds() - cpu_before) / ((double)(bench_now_us() - before_us) / 1e6) * 100;
+}
+
+void bench_fdatasync(const char *dir, struct bench_times *times)
+{
+    enum { ROUNDS = 300 };
+    char path[512];
+    snprintf(path, sizeof path, "%s/fdatasync", dir);
+    const int fd = open(path, O_CREAT | O_RDWR | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        perror(path);
+        exit(1);
+    }
+    static const char block[4096] = {1};
+    for (int i = 0; i < ROUNDS; i++) {
+        const int64_t before = bench_now_us();
+        if (write(fd, block, sizeof block) != sizeof block || fdatasync(fd) != 0) {
+            perror(path);
+            exit(1);
+        }
+        bench_times_add(times, bench_now_us() - before);
+    }
+    close(fd);
+    unlink(path);
+}
+
+void bench_report_start(struct bench_report *report, const char *name, bool as_json)
+{
+    *report = (struct bench_report){json_object(), as_json};
+    json_object_set_new(report->root, "benchmark", json_string(name));
+    json_object_set_new(report->root, "goals", json_object());
+}
+
+void bench_report_heading(struct bench_report *report, const char *heading)
+{
+    if (!report->as_json) {
+        printf("\n%s\n", heading);
+    }
+}
+
+void bench_report_number(struct bench_report *report, const char *key, double value, const char *unit,
+                         const char *label)
+{
+    json_object_set_new(report->root, key, json_real(value));
+    if (!report->as_json) {
+        printf("  %-58s %12.*f %s\n", label, value < 10 ? 3 : value < 1000 ? 1 : 0, value, unit);
+        fflush(stdout);
+    }
+}
+
+void bench_report_text(struct bench_report *report, const char *key, const char *value, const char *label)
+{
+    json_object_set_new(report->root, key, json_string(value));
+    if (!report->as_json) {
+        printf("  %-58s %s\n", label, value);
+    }
+}
+
+void bench_report_series(struct bench_report *report, const char *key, const double *values, size_t count,
+                         const char *unit, const char *label)
+{
+    static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    enum { BARS_MAX = 60 };
+    json_t *array = json_array();
+    double highest = 0;
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(array, json_real(values[i]));
+        highest = values[i] > highest ? values[i] : highest;
+    }
+    json_object_set_new(report->root, key, array);
+    if (report->as_json || count == 0) {
+        return;
+    }
+    printf("  %-58s highest %.1f %s\n    ", label, highest, unit);
+    for (size_t i = 0; i < BARS_MAX && i < count; i++) {
+        const double value = values[count <= BARS_MAX ? i : i * count / BARS_MAX];
+        printf("%s", bars[highest > 0 ? (size_t)(value / highest * 7.0) : 0]);
+    }
+    printf("\n");
+}
+
+void bench_report_goal(struct bench_report *report, const char *key, double value, bool at_least, double bound,
+                       const char *label)
+{
+    const bool met = at_least ? value >= bound : value <= bound;
+    json_t *goal =
+        json_pack("{s:f, s:s, s:f, s:b}", "value", value, "wanted", at_least ? ">=" : "<=", "bound", bound, "met", met);
+    json_object_set_new(json_object_get(report->root, "goals"), key, goal);
+    if (!report->as_json) {
+        printf("  %-58s %12.3f   wanted %s %g: %s\n", label, value, at_least ? "≥" : "≤", bound,
+               met ? "met" : "MISSED");
+        fflush(stdout);
+    }
+}
+
+void bench_report_finish(struct bench_report *report)
+{
+    if (report->as_json) {
+        json_dumpf(report->root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+        printf("\n");
+    }
+    json_decref(report->root);
+}
+
+static void usage(const char *program)
+{
+    fprintf(stderr, "usage: %s [--json] [--seconds N] [--dir DIR]\n", program);
+    exit(2);
+}
+
+void bench_options_parse(struct bench_options *options, int argc, char **argv)
+{
+    *options = (struct bench_options){.seconds = 2};
+    const char *parent = getenv("TMPDIR");
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            options->as_json = true;
+        } else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
+            options->seconds = atof(argv[++i]);
+        } else if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc) {
+            parent = argv[++i];
+        } else {
+            usage(argv[0]);
+        }
+    }
+    if (options->seconds <= 0) {
+        usage(argv[0]);
+    }
+    snprintf(options->dir, sizeof options->dir, "%s/quire-bench-XXXXXX", parent ? parent : "/var/tmp");
+    if (!mkdtemp(options->dir)) {
+        fprintf(stderr, "%s: %s\n", options->dir, strerror(errno));
+        exit(1);
+    }
+    chmod(options->dir, 0755); /* the database server runs as another user */
+}
+
+static int remove_entry(const char *path, const struct stat *st QR_UNUSED, int type QR_UNUSED,
+                        struct FTW *ftw QR_UNUSED)
+{
+    return remove(path);
+}
+
+void bench_options_clean(struct bench_options *options)
+{
+    nftw(options->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}

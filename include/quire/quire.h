@@ -1,0 +1,81 @@
+/* Quire as a library: open a data folder, call, close.
+ *
+ *     struct quire_options options = {0};
+ *     struct quire_error error;
+ *     struct quire *quire;
+ *     options.data_dir = "/var/lib/notes";
+ *     if (quire_open(&options, &quire, &error)) {
+ *         fprintf(stderr, "%s (%s)\n", error.message, error.code);
+ *     } else {
+ *         struct quire_response response;
+ *         quire_call(quire, "POST", "/api/v1/check", NULL, &response);
+ *         puts(response.body);
+ *         quire_response_done(&response);
+ *         quire_close(quire);
+ *     }
+ *
+ * Every operation is a request (method, path, JSON body): the same that the HTTP server and the command line speak.
+ * A handle may be used by several threads at once; opening and closing it are one thread's. Text is UTF-8. C99 and C++.
+ */
+#ifndef QUIRE_QUIRE_H
+#define QUIRE_QUIRE_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "0.1.0" */
+const char *quire_version(void);
+
+/* An open data folder. */
+struct quire;
+
+/* What went wrong. Nothing in it needs to be freed. */
+struct quire_error {
+    int status;         /* as the HTTP status: 422, 503 */
+    const char *code;   /* the stable word to match on: "data_locked"; docs/ERRORS.md lists them */
+    const char *advice; /* what to do next, a sentence */
+    char message[480];  /* what happened, a sentence; never holds a password */
+};
+
+struct quire_setting {
+    const char *key; /* "database.url"; docs/CONFIG.md lists them */
+    const char *value;
+};
+
+/* Set everything to 0 first: what is 0 has its default, also in later versions. */
+struct quire_options {
+    const char *data_dir; /* required; made, readable for this user only, when it is missing */
+    const char *program;  /* how others are told who holds the folder; default "quire" */
+    const struct quire_setting *settings;
+    size_t setting_count;
+    /* The library reads neither configuration files nor the environment: that is the program's to do. */
+};
+
+/* Opens the data folder, and makes what is missing. On SQLite one process at a time owns a folder: a second one gets
+ * `data_locked`. Returns 0, or error->status; *ret_quire is set only on success. `error` may be NULL. */
+int quire_open(const struct quire_options *options, struct quire **ret_quire, struct quire_error *error);
+
+/* Waits for what is being written. No call may be running or follow. NULL is fine. */
+void quire_close(struct quire *quire);
+
+struct quire_response {
+    int status;       /* as the HTTP status */
+    const char *body; /* JSON; an error is {"error": {"code", "message", "details"?}}. Never NULL */
+    size_t body_size; /* without the NUL behind it */
+};
+
+/* Sends a request and waits for the answer. `body` is JSON, or NULL for none. Returns response->status. */
+int quire_call(struct quire *quire, const char *method, const char *path, const char *body,
+               struct quire_response *ret_response);
+
+/* Frees the body. */
+void quire_response_done(struct quire_response *response);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,168 @@
+/* Opens and closes a data folder. Order on the way in: settings, folder, lock, database, identity; on the way out the
+ * reverse. The database is not touched before the lock is held. */
+#include "api/instance.h"
+
+#include "base/mem.h"
+#include "store/meta.h"
+#include "store/schema.h"
+
+/* base/ must not know db/, so the defaults stand in both; here is where they meet */
+enum {
+#define QR_KEY(id, name, type, text, number, ...) DEFAULT_##id = (number),
+#include "base/config_keys.h"
+#undef QR_KEY
+};
+_Static_assert(DEFAULT_DATABASE_READERS == (int)QR_DB_READERS, "database.readers");
+_Static_assert(DEFAULT_DATABASE_READ_DEADLINE_MS == (int)QR_DB_READ_DEADLINE_MS, "database.read_deadline_ms");
+_Static_assert(DEFAULT_DATABASE_WRITE_DEADLINE_MS == (int)QR_DB_WRITE_DEADLINE_MS, "database.write_deadline_ms");
+_Static_assert(DEFAULT_DATABASE_WAL_SOFT_LIMIT == (int)QR_DB_WAL_SOFT_BYTES, "database.wal_soft_limit");
+_Static_assert(DEFAULT_DATABASE_WAL_HARD_LIMIT == (int)QR_DB_WAL_HARD_BYTES, "database.wal_hard_limit");
+
+static bool uses_sqlite(const struct quire *quire)
+{
+    return strcmp(qr_config_text(&quire->config, QR_CONFIG_DATABASE_URL), "sqlite") == 0;
+}
+
+/* ---- folder and lock ---- */
+
+static qr_rc make_folder(const struct quire *quire, qr_err *err)
+{
+    const qr_rc rc = qr_fs_make_dirs(quire->io, qr_config_text(&quire->config, QR_CONFIG_DATA_DIR), 0700, err);
+    if (rc == QR_DENIED && err) {
+        return qr_fail(err, QR_CODE_DATA_READONLY, "%s", err->msg); /* has its own remedy, so its own code */
+    }
+    return rc;
+}
+
+static qr_rc take_lock(struct quire *quire, const char *program, qr_err *err)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    qr_buf_printf(&path, "%s/quire.lock", qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
+    QR_TRY(qr_buf_check(&path, err));
+    return qr_file_lock_take(&quire->lock, quire->io, quire->clock, path.data, program, err);
+}
+
+/* ---- database ---- */
+
+static qr_rc open_database(struct quire *quire, const struct qr_instance_options *options, qr_err *err)
+{
+    const struct qr_config *config = &quire->config;
+    QR_CLEANUP(qr_buf_done) struct qr_buf url = {0};
+    if (uses_sqlite(quire)) {
+        qr_buf_printf(&url, "sqlite:%s/quire.db", qr_config_text(config, QR_CONFIG_DATA_DIR));
+    } else {
+        qr_buf_add_text(&url, qr_config_text(config, QR_CONFIG_DATABASE_URL));
+    }
+    QR_TRY(qr_buf_check(&url, err));
+    const struct qr_db_options db_options = {
+        .url = url.data,
+        .migrations = qr_schema_migrations,
+        .migration_count = qr_schema_migration_count,
+        .io = options->io,
+        .clock = options->clock,
+        .rand = options->rand,
+        .readers_max = (int)qr_config_number(config, QR_CONFIG_DATABASE_READERS),
+        .read_deadline_ms = qr_config_number(config, QR_CONFIG_DATABASE_READ_DEADLINE_MS),
+        .write_deadline_ms = qr_config_number(config, QR_CONFIG_DATABASE_WRITE_DEADLINE_MS),
+        .wal_soft_bytes = qr_config_number(config, QR_CONFIG_DATABASE_WAL_SOFT_LIMIT),
+        .wal_hard_bytes = qr_config_number(config, QR_CONFIG_DATABASE_WAL_HARD_LIMIT),
+    };
+    const qr_rc rc = qr_db_open(&quire->db, &db_options, err);
+    if (rc != QR_OK && uses_sqlite(quire)) {
+        qr_err_prefix(err, "the database in %s", qr_config_text(config, QR_CONFIG_DATA_DIR));
+    }
+    return rc;
+}
+
+/* ---- identity ---- */
+
+static qr_rc add_identity(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const char *new_id = arg;
+    int64_t now_ms;
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    char now[QR_TIME_TEXT_SIZE];
+    qr_time_format(now_ms, now);
+    QR_TRY(qr_meta_add(tx, "instance_id", new_id, err));
+    return qr_meta_add(tx, "created_at", now, err);
+}
+
+static qr_rc read_fact(struct qr_tx *tx, const char *key, char *ret_value, size_t value_size, qr_err *err)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf value = {0};
+    bool found;
+    QR_TRY(qr_meta_find(tx, key, &found, &value, err));
+    if (value.len >= value_size) {
+        return qr_fail(err, QR_CODE_DATA_CORRUPT, "%s in the database has %zu bytes, which it never has", key,
+                       value.len);
+    }
+    memcpy(ret_value, found ? value.data : "", value.len + 1);
+    return QR_OK;
+}
+
+/* Leaves the fields empty in a database that has no identity yet. */
+static qr_rc read_identity(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct quire *quire = arg;
+    QR_TRY(read_fact(tx, "instance_id", quire->id, sizeof quire->id, err));
+    return read_fact(tx, "created_at", quire->created_at, sizeof quire->created_at, err);
+}
+
+static qr_rc load_identity(struct quire *quire, qr_err *err)
+{
+    QR_TRY(qr_db_read(quire->db, read_identity, quire, err));
+    if (quire->id[0]) {
+        return QR_OK;
+    }
+    char new_id[QR_UUID_TEXT_SIZE];
+    qr_uuid_format(qr_uuid_next(&quire->ids), new_id);
+    QR_TRY(qr_db_write(quire->db, QR_DURABLE, add_identity, new_id, err));
+    return qr_db_read(quire->db, read_identity, quire, err); /* another process may have been first */
+}
+
+/* ---- the handle ---- */
+
+static qr_rc open_parts(struct quire *quire, const struct qr_instance_options *options, qr_err *err)
+{
+    const struct qr_config_inputs inputs = {
+        .io = quire->io, .flags = options->settings, .flag_count = options->setting_count};
+    QR_TRY(qr_config_load(&quire->config, &inputs, err));
+    QR_TRY(make_folder(quire, err));
+    if (uses_sqlite(quire)) {
+        QR_TRY(take_lock(quire, options->program, err));
+    }
+    QR_TRY(open_database(quire, options, err));
+    return load_identity(quire, err);
+}
+
+qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_options *options, qr_err *err)
+{
+    struct quire *quire = qr_alloc_zero(sizeof *quire);
+    if (!quire) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while opening the data folder");
+    }
+    qr_config_init(&quire->config);
+    quire->io = options->io ? options->io : qr_io_system();
+    quire->clock = options->clock ? options->clock : qr_clock_system();
+    qr_uuid_gen_init(&quire->ids, quire->clock, options->rand ? options->rand : qr_rand_system());
+    quire->lock.fd = -1;
+    const qr_rc rc = open_parts(quire, options, err);
+    if (rc != QR_OK) {
+        qr_instance_close(quire);
+        return rc;
+    }
+    *ret_quire = quire;
+    return QR_OK;
+}
+
+void qr_instance_close(struct quire *quire)
+{
+    if (!quire) {
+        return;
+    }
+    qr_db_close(quire->db);
+    qr_file_lock_release(&quire->lock);
+    qr_uuid_gen_done(&quire->ids);
+    qr_config_done(&quire->config);
+    qr_free(quire);
+}

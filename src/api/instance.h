@@ -1,0 +1,32 @@
+/* An open data folder: what every route works on. Behind `struct quire` of the public header. */
+#pragma once
+
+#include "base/config.h"
+#include "base/fs.h"
+#include "base/uuid.h"
+#include "db/db.h"
+
+struct quire {
+    struct qr_config config;
+    const struct qr_io *io;
+    const struct qr_clock *clock;
+    struct qr_uuid_gen ids;
+    struct qr_file_lock lock; /* not held on PostgreSQL */
+    struct qr_db *db;
+    char id[QR_UUID_TEXT_SIZE]; /* of this body of data, the same since its first opening */
+    char created_at[QR_TIME_TEXT_SIZE];
+};
+
+struct qr_instance_options {
+    const struct qr_config_flag *settings; /* data.dir must be among them */
+    size_t setting_count;
+    const char *program;          /* who holds the folder, for others */
+    const struct qr_io *io;       /* NULL = the system's */
+    const struct qr_clock *clock; /* NULL = the system's, on PostgreSQL the server's */
+    struct qr_rand *rand;         /* NULL = the system's */
+};
+
+/* Fails with the codes of qr_db_open, with `data_locked`, and with `data_readonly` where the folder cannot be written.
+ */
+qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_options *options, qr_err *err);
+void qr_instance_close(struct quire *quire);

@@ -1,0 +1,86 @@
+/* The public C interface: turns its plain types into those of the inside and back. */
+#include <quire/quire.h>
+
+#include "api/router.h"
+#include "base/mem.h"
+
+/* An answer that needs no memory. */
+static const char no_memory_body[] = "{\"error\":{\"code\":\"out_of_memory\",\"message\":\"out of memory\"}}";
+
+_Static_assert(sizeof((struct quire_error *)NULL)->message == QR_ERR_MSG_SIZE, "a message fits the public error");
+
+const char *quire_version(void)
+{
+    return QUIRE_VERSION;
+}
+
+static void tell_error(const qr_err *err, struct quire_error *ret_error)
+{
+    const struct qr_code_info *info = qr_code_info(err->code);
+    *ret_error = (struct quire_error){.status = info->http_status, .code = info->name, .advice = info->advice};
+    memcpy(ret_error->message, err->msg, sizeof err->msg);
+}
+
+static qr_rc open_with(const struct quire_options *options, struct quire **ret_quire, qr_err *err)
+{
+    if (!options->data_dir) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "data_dir is required: the folder that holds the data");
+    }
+    const size_t count = options->setting_count;
+    QR_CLEANUP(qr_free_ptr) struct qr_config_flag *flags = qr_alloc_array(count + 1, sizeof *flags);
+    if (!flags) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while opening the data folder");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct quire_setting *setting = &options->settings[i];
+        flags[i] = (struct qr_config_flag){"setting", qr_str_of(setting->key), qr_str_of(setting->value)};
+    }
+    flags[count] = (struct qr_config_flag){"data_dir", QR_STR("data.dir"), qr_str_of(options->data_dir)};
+    const struct qr_instance_options instance_options = {
+        .settings = flags, .setting_count = count + 1, .program = options->program ? options->program : "quire"};
+    return qr_instance_open(ret_quire, &instance_options, err);
+}
+
+int quire_open(const struct quire_options *options, struct quire **ret_quire, struct quire_error *error)
+{
+    qr_err err = {0};
+    if (open_with(options, ret_quire, &err) == QR_OK) {
+        return 0;
+    }
+    if (error) {
+        tell_error(&err, error);
+    }
+    return qr_code_info(err.code)->http_status;
+}
+
+void quire_close(struct quire *quire)
+{
+    qr_instance_close(quire);
+}
+
+int quire_call(struct quire *quire, const char *method, const char *path, const char *body,
+               struct quire_response *ret_response)
+{
+    struct qr_reply reply;
+    qr_router_call(quire, qr_str_of(method), qr_str_of(path), qr_str_of(body), &reply);
+    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    struct quire_response response = {.status = reply.status};
+    if (reply.body && qr_json_write(reply.body, &text, NULL) == QR_OK) {
+        response.body = qr_buf_take(&text, &response.body_size);
+    }
+    json_decref(reply.body);
+    if (!response.body) {
+        response = (struct quire_response){qr_code_info(QR_CODE_OUT_OF_MEMORY)->http_status, no_memory_body,
+                                           sizeof no_memory_body - 1};
+    }
+    *ret_response = response;
+    return response.status;
+}
+
+void quire_response_done(struct quire_response *response)
+{
+    if (response->body != no_memory_body) {
+        qr_free((char *)response->body);
+    }
+    *response = (struct quire_response){0};
+}

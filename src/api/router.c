@@ -1,0 +1,152 @@
+/* Owns the table of routes, and what is the same for all of them: the search in it, the body's form, errors as JSON. */
+#include "api/router.h"
+
+static const struct qr_route routes[] = {
+    {"POST", "/api/v1/check", qr_route_check, "", "Looks through the whole database for damage."},
+};
+
+/* ---- the search ---- */
+
+bool qr_route_matches(const char *pattern, qr_str path, qr_str ret_params[static QR_ROUTE_PARAMS_MAX])
+{
+    size_t param_count = 0;
+    qr_str wanted = qr_str_of(pattern);
+    if (qr_str_ends_with(path, QR_STR("/"))) {
+        return false; /* one path for one thing */
+    }
+    while (wanted.len && path.len) {
+        const qr_str want = qr_str_split(&wanted, '/');
+        const qr_str part = qr_str_split(&path, '/');
+        if (want.len && want.ptr[0] == '{') {
+            if (part.len == 0 || param_count == QR_ROUTE_PARAMS_MAX) {
+                return false;
+            }
+            ret_params[param_count++] = part;
+        } else if (!qr_str_equal(want, part)) {
+            return false;
+        }
+    }
+    return wanted.len == 0 && path.len == 0;
+}
+
+static qr_rc find_route(qr_str method, qr_str path, struct qr_request *request, const struct qr_route **ret_route,
+                        qr_err *err)
+{
+    enum { SHOWN_BYTES_MAX = 200 };
+    const qr_str shown = qr_utf8_prefix(path, SHOWN_BYTES_MAX);
+    QR_CLEANUP(qr_buf_done) struct qr_buf methods = {0};
+    for (size_t i = 0; i < QR_COUNT(routes); i++) {
+        if (!qr_route_matches(routes[i].pattern, path, request->params)) {
+            continue;
+        }
+        if (qr_str_equal(method, qr_str_of(routes[i].method))) {
+            *ret_route = &routes[i];
+            return QR_OK;
+        }
+        qr_buf_printf(&methods, "%s%s", methods.len ? ", " : "", routes[i].method);
+    }
+    QR_TRY(qr_buf_check(&methods, err));
+    if (methods.len) {
+        return qr_fail(err, QR_CODE_METHOD_NOT_ALLOWED, "%.*s takes %s", QR_STR_ARG(shown), methods.data);
+    }
+    return qr_fail(err, QR_CODE_NOT_FOUND, "there is nothing at %.*s", QR_STR_ARG(shown));
+}
+
+/* ---- the form ---- */
+
+static bool is_listed(const char *fields, const char *name)
+{
+    qr_str rest = qr_str_of(fields);
+    while (rest.len) {
+        if (qr_str_equal(qr_str_split(&rest, ' '), qr_str_of(name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static qr_rc unknown_field(const char *fields, const char *name, qr_err *err)
+{
+    enum { SHOWN_BYTES_MAX = 100 };
+    const qr_str shown = qr_utf8_prefix(qr_str_of(name), SHOWN_BYTES_MAX);
+    struct qr_nearest nearest = qr_nearest_to(qr_str_of(name));
+    qr_str rest = qr_str_of(fields);
+    while (rest.len) {
+        qr_nearest_offer(&nearest, qr_str_split(&rest, ' '));
+    }
+    if (nearest.name.ptr) {
+        return qr_fail(err, QR_CODE_UNKNOWN_FIELD, "no field is called \"%.*s\"; did you mean \"%.*s\"?",
+                       QR_STR_ARG(shown), QR_STR_ARG(nearest.name));
+    }
+    return qr_fail(err, QR_CODE_UNKNOWN_FIELD, "no field is called \"%.*s\"; known: %s", QR_STR_ARG(shown),
+                   fields[0] ? fields : "none");
+}
+
+qr_rc qr_require_fields(const json_t *object, const char *fields, qr_err *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (!is_listed(fields, name)) {
+            return unknown_field(fields, name, err);
+        }
+    }
+    return QR_OK;
+}
+
+static qr_rc parse_body(qr_str text, const char *fields, json_t **ret_body, qr_err *err)
+{
+    QR_JSON *body = NULL;
+    if (qr_str_trim(text).len == 0) {
+        text = QR_STR("{}");
+    }
+    QR_TRY(qr_json_parse(text, &QR_JSON_REQUEST_LIMITS, &body, err));
+    if (!json_is_object(body)) {
+        return qr_fail(err, QR_CODE_BAD_REQUEST, "the body must be a JSON object");
+    }
+    QR_TRY(qr_require_fields(body, fields, err));
+    *ret_body = json_incref(body);
+    return QR_OK;
+}
+
+/* ---- the call ---- */
+
+static qr_rc call(struct quire *quire, qr_str method, qr_str target, qr_str body_text, struct qr_reply *reply,
+                  qr_err *err)
+{
+    struct qr_request request = {.quire = quire};
+    const struct qr_route *route;
+    qr_str query = target;
+    const qr_str path = qr_str_split(&query, '?');
+    if (!qr_utf8_valid(target)) {
+        return qr_fail(err, QR_CODE_BAD_REQUEST, "the path is not UTF-8");
+    }
+    QR_TRY(find_route(method, path, &request, &route, err));
+    if (query.len) {
+        return qr_fail(err, QR_CODE_UNKNOWN_FIELD, "%s takes no parameters behind a '?'", route->pattern);
+    }
+    QR_JSON *body = NULL;
+    QR_TRY(parse_body(body_text, route->fields, &body, err));
+    request.body = body;
+    return route->fn(&request, reply, err);
+}
+
+qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *err)
+{
+    if (!body) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the answer");
+    }
+    *reply = (struct qr_reply){status, body};
+    return QR_OK;
+}
+
+void qr_router_call(struct quire *quire, qr_str method, qr_str target, qr_str body, struct qr_reply *ret_reply)
+{
+    qr_err err = {0};
+    struct qr_reply reply = {0};
+    if (call(quire, method, target, body, &reply, &err) != QR_OK) {
+        reply = (struct qr_reply){qr_code_info(err.code)->http_status, qr_json_error(&err, NULL)};
+    }
+    *ret_reply = reply;
+}

@@ -1,0 +1,45 @@
+/* Requests to routes. A route group is one file of src/api/ with its handlers; router.c has the one table of them. */
+#pragma once
+
+#include "api/instance.h"
+#include "base/json.h"
+
+enum { QR_ROUTE_PARAMS_MAX = 4 };
+
+struct qr_request {
+    struct quire *quire;
+    qr_str params[QR_ROUTE_PARAMS_MAX]; /* what stands at the {…} of the pattern, in order */
+    const json_t *body;                 /* an object, empty when there was none; only fields that the route knows */
+};
+
+struct qr_reply {
+    int status;
+    json_t *body; /* taken from the handler */
+};
+
+/* Fills the reply on QR_OK; an error becomes its status and its JSON. */
+typedef qr_rc qr_route_fn(const struct qr_request *request, struct qr_reply *reply, qr_err *err);
+
+struct qr_route {
+    const char *method;
+    const char *pattern; /* "/api/v1/bases/{b}": a {…} stands for one part between slashes */
+    qr_route_fn *fn;
+    const char *fields; /* that the body may have, separated by spaces */
+    const char *doc;
+};
+
+/* Answers a request; the reply's body is the caller's, and NULL only when there was no memory even for the error. */
+void qr_router_call(struct quire *quire, qr_str method, qr_str target, qr_str body, struct qr_reply *ret_reply);
+
+/* Whether the path fits the pattern; fills the params. */
+bool qr_route_matches(const char *pattern, qr_str path, qr_str ret_params[static QR_ROUTE_PARAMS_MAX]);
+
+/* `unknown_field` for the first field that is not among `fields`. */
+qr_rc qr_require_fields(const json_t *object, const char *fields, qr_err *err);
+
+/* Makes the reply; `body` is taken, NULL is out of memory. */
+qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *err);
+
+/* ---- the route groups ---- */
+
+qr_route_fn qr_route_check;

@@ -1,0 +1,41 @@
+/* The one table of settings. Include it with QR_KEY(id, name, type, text, number, min, max, unit, choices, secret, doc)
+ * defined: `text` is the default of strings, paths and choices, `number` that of numbers and sizes.
+ *
+ * A setting is named "section.key"; in the file it is `key` under `[section]`, in the environment QUIRE_SECTION_KEY, as
+ * a flag `--set section.key=value`. docs/CONFIG.md is printed from this table (`quire help config`), and a test
+ * compares the two. A key is added here together with the code that uses it. */
+
+/* clang-format off */
+#define QR_KEY_PATH(id, name, text, doc)                      QR_KEY(id, name, QR_TYPE_PATH,    text, 0,      0,   0,   "",   "",      false,  doc)
+#define QR_KEY_SECRET(id, name, text, allowed, doc)           QR_KEY(id, name, QR_TYPE_STRING,  text, 0,      0,   0,   "",   allowed, true,   doc)
+#define QR_KEY_INTEGER(id, name, number, min, max, unit, doc) QR_KEY(id, name, QR_TYPE_INTEGER, "",   number, min, max, unit, "",      false,  doc)
+#define QR_KEY_SIZE(id, name, number, min, max, doc)          QR_KEY(id, name, QR_TYPE_SIZE,    "",   number, min, max, "",   "",      false,  doc)
+#define QR_KEY_ENUM(id, name, text, choices, doc)             QR_KEY(id, name, QR_TYPE_ENUM,    text, 0,      0,   0,   "",   choices, false,  doc)
+
+QR_KEY_PATH(DATA_DIR, "data.dir", "~/.local/share/quire",
+    "The data folder; made when it is missing. Where XDG_DATA_HOME is set the default is $XDG_DATA_HOME/quire. Also --data and QUIRE_DATA.")
+
+QR_KEY_SECRET(DATABASE_URL, "database.url", "sqlite", "sqlite or a URL that begins with postgresql://",
+    "`sqlite` keeps everything in quire.db in the data folder; postgresql://USER:PASSWORD@HOST/DATABASE uses that server. The password is never shown.")
+QR_KEY_INTEGER(DATABASE_READERS, "database.readers", 4, 1, 64, "",
+    "Read connections at most (SQLite), connections in all (PostgreSQL).")
+QR_KEY_INTEGER(DATABASE_READ_DEADLINE_MS, "database.read_deadline_ms", 5000, 10, 600000, "ms",
+    "A read that takes longer, the wait for a connection included, is stopped: a forgotten reader would keep the log from shrinking.")
+QR_KEY_INTEGER(DATABASE_WRITE_DEADLINE_MS, "database.write_deadline_ms", 30000, 10, 600000, "ms",
+    "PostgreSQL: how long a write is tried again while the server is away.")
+QR_KEY_SIZE(DATABASE_WAL_SOFT_LIMIT, "database.wal_soft_limit", 8 << 20, 1 << 20, 1 << 30,
+    "SQLite: from this size of its log on, the log is written back in the background.")
+QR_KEY_SIZE(DATABASE_WAL_HARD_LIMIT, "database.wal_hard_limit", 64 << 20, 2 << 20, INT64_C(4) << 30,
+    "SQLite: at this size writes wait until the log is emptied; at least twice the soft limit.")
+
+QR_KEY_ENUM(LOG_LEVEL, "log.level", "info", "debug info warn error",
+    "The least important lines that are logged, to standard error.")
+QR_KEY_ENUM(LOG_FORMAT, "log.format", "text", "text json",
+    "Log lines as key=value or as JSON objects.")
+/* clang-format on */
+
+#undef QR_KEY_PATH
+#undef QR_KEY_SECRET
+#undef QR_KEY_INTEGER
+#undef QR_KEY_SIZE
+#undef QR_KEY_ENUM

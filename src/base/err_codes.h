@@ -1,0 +1,43 @@
+/* The one table of errors: X(id, code, rc, HTTP status, exit code, job policy, what to do next).
+ *
+ * `code` is the stable word that API, CLI, database and logs show; nothing else is ever matched on. A failure is raised
+ * by its id, so its class, status, exit code and job policy cannot be forgotten or disagree. docs/ERRORS.md is printed
+ * from this table (`quire help errors`), and a test compares the two.
+ *
+ * Exit codes: 0 ok, 1 failed work, 2 usage, 3 refused by state, 4 not found, 5 unavailable. */
+/* clang-format off */
+QR_CODE(NONE,               "ok",                 QR_OK,          200, 0, QR_POLICY_FAIL,  "")
+
+/* the request */
+QR_CODE(BAD_REQUEST,        "bad_request",        QR_INVALID,     400, 2, QR_POLICY_FAIL,  "Correct the request; the message says where it is malformed.")
+QR_CODE(UNKNOWN_FIELD,      "unknown_field",      QR_INVALID,     400, 2, QR_POLICY_FAIL,  "Remove or rename the field; the message names the nearest known one.")
+QR_CODE(INVALID_VALUE,      "invalid_value",      QR_INVALID,     422, 2, QR_POLICY_FAIL,  "Give a value in the range the message states.")
+QR_CODE(NOT_FOUND,          "not_found",          QR_NOT_FOUND,   404, 4, QR_POLICY_SKIP,  "Check the name or id; list what there is.")
+QR_CODE(METHOD_NOT_ALLOWED, "method_not_allowed", QR_INVALID,     405, 2, QR_POLICY_FAIL,  "Use a method that the message names.")
+QR_CODE(ALREADY_EXISTS,     "already_exists",     QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Use the existing one, or choose another name.")
+QR_CODE(VERSION_CONFLICT,   "version_conflict",   QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Read the current version and apply the change to it.")
+QR_CODE(PAYLOAD_TOO_LARGE,  "payload_too_large",  QR_TOO_LARGE,   413, 2, QR_POLICY_FAIL,  "Send less at once; the message states the limit.")
+QR_CODE(FORBIDDEN,          "forbidden",          QR_DENIED,      403, 3, QR_POLICY_FAIL,  "Ask for the permission the message names.")
+QR_CODE(USAGE,              "usage",              QR_INVALID,     400, 2, QR_POLICY_FAIL,  "See `quire help COMMAND`.")
+
+/* the service */
+QR_CODE(UNAVAILABLE,        "unavailable",        QR_UNAVAILABLE, 503, 5, QR_POLICY_RETRY, "Try again; the message names the part that does not answer.")
+QR_CODE(SHUTTING_DOWN,      "shutting_down",      QR_UNAVAILABLE, 503, 5, QR_POLICY_RETRY, "Try again after the restart; accepted work continues by itself.")
+QR_CODE(TIMEOUT,            "timeout",            QR_TIMEOUT,     503, 5, QR_POLICY_RETRY, "Try again, or ask for less at once.")
+QR_CODE(CANCELLED,          "cancelled",          QR_CANCELLED,   503, 1, QR_POLICY_SKIP,  "Nothing; it was stopped on purpose.")
+QR_CODE(DISK_FULL,          "disk_full",          QR_FULL,        503, 5, QR_POLICY_RETRY, "Free space on the data folder's disk; no restart is needed.")
+QR_CODE(IO_ERROR,           "io_error",           QR_IO,          503, 5, QR_POLICY_RETRY, "Check the disk; the message names the file. Nothing that was acknowledged is affected.")
+QR_CODE(OUT_OF_MEMORY,      "out_of_memory",      QR_NOMEM,       503, 5, QR_POLICY_RETRY, "Give the process more memory, or ask for less at once.")
+QR_CODE(INTERNAL,           "internal",           QR_BUG,         500, 5, QR_POLICY_FAIL,  "A defect of Quire: report it with the log lines of that time.")
+
+/* the data folder and the database */
+QR_CODE(DATA_LOCKED,        "data_locked",        QR_UNAVAILABLE, 503, 5, QR_POLICY_RETRY, "Another process owns the data folder: use it through that one, stop it, or choose another folder with --data.")
+QR_CODE(DATA_READONLY,      "data_readonly",      QR_DENIED,      503, 5, QR_POLICY_FAIL,  "Make the data folder writable for this user, or choose another with --data.")
+QR_CODE(DATA_FOREIGN,       "data_foreign",       QR_CORRUPT,     503, 5, QR_POLICY_FAIL,  "The database was not made by Quire: choose another folder with --data.")
+QR_CODE(DATA_CORRUPT,       "data_corrupt",       QR_CORRUPT,     503, 5, QR_POLICY_FAIL,  "Restore the data folder from a backup; the file is left as it is.")
+QR_CODE(SCHEMA_NEWER,       "schema_newer",       QR_CONFLICT,    503, 5, QR_POLICY_FAIL,  "The data was written by a newer Quire: use that version or a later one.")
+
+/* what a job's write meets: the work is no longer wanted */
+QR_CODE(LOST,               "lost",               QR_LOST,        409, 3, QR_POLICY_SKIP,  "Nothing; another worker holds the job now and its result counts.")
+QR_CODE(STALE,              "stale_generation",   QR_STALE,       409, 3, QR_POLICY_SKIP,  "Nothing; a newer attempt replaced this one.")
+/* clang-format on */

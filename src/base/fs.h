@@ -1,0 +1,46 @@
+/* File helpers on the table of io.h. What returns QR_OK is durable where the comment says so: bytes and folder entry
+ * synced. Calls that a signal interrupts are made again. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/io.h"
+
+/* Appends the whole file; `payload_too_large` when it has more than len_max bytes, without reading on. A failure may
+ * leave a part of the file in `out`. */
+qr_rc qr_fs_read(const struct qr_io *io, const char *path, size_t len_max, struct qr_buf *out, qr_err *err);
+
+/* Files that a process which was killed in qr_fs_replace leaves behind have this prefix, in the target's folder.
+ * Whoever owns the folder may remove them at its start. */
+#define QR_FS_TEMP_PREFIX ".quire-tmp-"
+
+/* Puts `content` at `path`: afterwards, also after a power loss at any moment, there is the old file or the new one,
+ * whole. Durable on QR_OK. A failed call leaves no temporary file. A symbolic link at `path` is replaced, not followed.
+ * `mode` is the new file's, less the umask. */
+qr_rc qr_fs_replace(const struct qr_io *io, const char *path, qr_str content, mode_t mode, qr_err *err);
+
+/* Makes the folder and those above it that are missing; durable. An existing one is fine; anything else in its place is
+ * `already_exists`. */
+qr_rc qr_fs_make_dirs(const struct qr_io *io, const char *path, mode_t mode, qr_err *err);
+
+/* Removes a file; it need not exist. Durable. */
+qr_rc qr_fs_remove(const struct qr_io *io, const char *path, qr_err *err);
+
+/* An exclusive lock on a file, held until it is released or the process ends, however it ends. */
+struct qr_file_lock {
+    const struct qr_io *io;
+    int fd; /* -1 = not held */
+};
+
+/* Takes the lock and writes who holds it into the file: "pid PID, COMMAND, since TIME". `path` is a file of its own in
+ * the folder it guards; it is made when missing and never deleted, since a deleted file could be locked by one process
+ * while another locks its successor.
+ * Another holder, this process included: `data_locked`, naming its pid. A folder or file that cannot be written:
+ * `data_readonly`. On failure the lock is not held. */
+qr_rc qr_file_lock_take(struct qr_file_lock *lock, const struct qr_io *io, const struct qr_clock *clock,
+                        const char *path, const char *command, qr_err *err);
+/* Does nothing when it is not held. */
+void qr_file_lock_release(struct qr_file_lock *lock);
+
+/* The folder that holds the path's last name, as dirname(1): "." when there is none, "/" for the root. */
+qr_str qr_path_parent(qr_str path);

@@ -1,0 +1,96 @@
+/* The command line: one table of commands (commands.c), one file a command. A front end: it knows base/ and the public
+ * header, nothing else. */
+#pragma once
+
+#include "base/config.h"
+#include "base/json.h"
+#include "base/log.h"
+
+#include <quire/quire.h>
+#include <stdio.h>
+
+struct cli_option {
+    const char *name; /* "--data" */
+    const char *arg;  /* "DIR"; NULL = a switch */
+    const char *doc;
+};
+
+struct cli;
+
+struct cli_command {
+    const char *name;
+    const char *args; /* "[KEY]" */
+    size_t args_max;
+    const char *doc;              /* a sentence */
+    const char *details;          /* more, for its own help; "" = nothing */
+    struct cli_option options[4]; /* switches of its own; ends with a NULL name */
+    int (*run)(struct cli *cli);  /* returns the exit code, after having reported any error */
+};
+
+struct cli {
+    /* what was typed */
+    const struct cli_command *command;
+    bool json;
+    bool help;                    /* --help: print the command's help instead of running it */
+    uint32_t switches;            /* bit i: options[i] of the command was given */
+    const char *file;             /* --config */
+    struct qr_config_flag *flags; /* --data and --set, in order */
+    size_t flag_count;
+    const char **args;
+    size_t arg_count;
+    /* what is in force; after cli_load_config */
+    struct qr_config config;
+    struct qr_log log;
+};
+
+/* ---- commands.c: the tables ---- */
+
+extern const struct cli_option cli_options[]; /* that every command takes; ends with a NULL name */
+extern const struct cli_command cli_commands[];
+extern const size_t cli_command_count;
+extern const char cli_summary[];
+
+/* NULL when there is none. */
+const struct cli_command *cli_find_command(const char *name);
+
+int cmd_check(struct cli *cli);
+int cmd_config(struct cli *cli);
+int cmd_help(struct cli *cli);
+int cmd_version(struct cli *cli);
+
+/* ---- args.c ---- */
+
+qr_rc cli_parse(struct cli *cli, int argc, char **argv, qr_err *err);
+void cli_done(struct cli *cli);
+
+/* ---- session.c: what commands share ---- */
+
+/* Prints the error, as text on standard error or with --json as JSON on standard output. Returns its exit code. */
+int cli_fail(const struct cli *cli, const qr_err *err);
+/* `quire: MESSAGE` and what to do, on standard error; never raw control characters. */
+void cli_print_error(const qr_err *err);
+/* Prints a value as JSON with a line break, and releases it; NULL is out of memory. Returns the exit code. */
+int cli_print_json(const struct cli *cli, json_t *value);
+
+qr_rc cli_load_config(struct cli *cli, qr_err *err);
+
+/* Opens the data folder of the configuration. Returns 0, or the exit code of an error that was reported. */
+int cli_open(struct cli *cli, struct quire **ret_quire);
+/* Sends a request. Returns 0 with an answer to be released, or the exit code of an error that was reported. */
+int cli_call(const struct cli *cli, struct quire *quire, const char *method, const char *path, const char *body,
+             json_t **ret_answer);
+
+/* ---- pages.c, man.c: the documents printed from the tables ---- */
+
+void cli_print_overview(FILE *out);
+void cli_print_command_help(const struct cli_command *command);
+void cli_print_config_page(void);
+void cli_print_errors_page(void);
+void cli_print_man_page(void);
+
+struct cli_exit_code {
+    int code;
+    const char *meaning;
+};
+extern const struct cli_exit_code cli_exit_codes[];
+extern const size_t cli_exit_code_count;

@@ -1,0 +1,153 @@
+/* What commands share: the configuration, the open data folder, answers and errors. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- errors ---- */
+
+/* A message may quote what was typed or read: no byte of it may move a cursor or begin a line. */
+static void print_safe(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        fputc(c < ' ' || c == 0x7f ? '?' : c, out);
+    }
+}
+
+void cli_print_error(const qr_err *err)
+{
+    const struct qr_code_info *info = qr_code_info(err->code);
+    fputs("quire: ", stderr);
+    print_safe(stderr, err->msg);
+    fprintf(stderr, "\n  %s (%s)\n", info->advice, info->name);
+}
+
+static bool print_json_text(const json_t *value)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    if (!value || qr_json_write(value, &text, NULL) != QR_OK) {
+        return false;
+    }
+    fwrite(text.data, 1, text.len, stdout);
+    fputc('\n', stdout);
+    return true;
+}
+
+int cli_fail(const struct cli *cli, const qr_err *err)
+{
+    QR_JSON *object = cli->json ? qr_json_error(err, NULL) : NULL;
+    if (!print_json_text(object)) {
+        cli_print_error(err);
+    }
+    return qr_code_info(err->code)->exit_code;
+}
+
+int cli_print_json(const struct cli *cli, json_t *value)
+{
+    QR_JSON *owned = value;
+    if (print_json_text(owned)) {
+        return 0;
+    }
+    qr_err err;
+    qr_fail(&err, QR_CODE_OUT_OF_MEMORY, "out of memory for the answer");
+    return cli_fail(cli, &err);
+}
+
+/* ---- configuration ---- */
+
+qr_rc cli_load_config(struct cli *cli, qr_err *err)
+{
+    const struct qr_config_inputs inputs = {
+        .io = qr_io_system(),
+        .file = cli->file,
+        .env = (const char *const *)environ,
+        .flags = cli->flags,
+        .flag_count = cli->flag_count,
+    };
+    QR_TRY(qr_config_load(&cli->config, &inputs, err));
+    cli->log = (struct qr_log){
+        .fd = STDERR_FILENO,
+        .level_min = (enum qr_log_level)qr_config_number(&cli->config, QR_CONFIG_LOG_LEVEL), /* in the same order */
+        .format = (enum qr_log_format)qr_config_number(&cli->config, QR_CONFIG_LOG_FORMAT),
+        .clock = qr_clock_system(),
+    };
+    return QR_OK;
+}
+
+/* ---- the data folder ---- */
+
+/* The library reads neither file nor environment: it is handed what they say. */
+static int open_with_settings(const struct cli *cli, struct quire **ret_quire, struct quire_error *error)
+{
+    struct quire_setting settings[QR_CONFIG_COUNT];
+    char program[64];
+    struct quire_options options = {.settings = settings, .program = program};
+    snprintf(program, sizeof program, "quire %s", cli->command->name);
+    for (enum qr_config_id id = 0; id < QR_CONFIG_COUNT; id++) {
+        if (id == QR_CONFIG_DATA_DIR) {
+            options.data_dir = qr_config_text(&cli->config, id);
+        } else if (cli->config.values[id].source != QR_SOURCE_DEFAULT) {
+            settings[options.setting_count++] =
+                (struct quire_setting){qr_config_key(id)->name, qr_config_text(&cli->config, id)};
+        }
+    }
+    return quire_open(&options, ret_quire, error);
+}
+
+/* The error of the public interface, back in the form of the table. */
+static void read_error(const char *code_name, const char *message, qr_err *ret_err)
+{
+    const qr_code code = qr_code_find(code_name);
+    qr_fail(ret_err, code == QR_CODE_COUNT ? QR_CODE_INTERNAL : code, "%s", message);
+}
+
+int cli_open(struct cli *cli, struct quire **ret_quire)
+{
+    qr_err err = {0};
+    struct quire_error error;
+    const int64_t began_ms = qr_clock_mono_ms(qr_clock_system());
+    if (open_with_settings(cli, ret_quire, &error) != 0) {
+        read_error(error.code, error.message, &err);
+        return cli_fail(cli, &err);
+    }
+    qr_log(&cli->log, QR_LOG_DEBUG, "data_opened",
+           qr_field_text("data", qr_config_text(&cli->config, QR_CONFIG_DATA_DIR)),
+           qr_field_i64("took_ms", qr_clock_mono_ms(qr_clock_system()) - began_ms));
+    return 0;
+}
+
+/* ---- requests ---- */
+
+static int report_error(const struct cli *cli, const json_t *answer)
+{
+    const json_t *object = json_object_get(answer, "error");
+    const char *code = json_string_value(json_object_get(object, "code"));
+    const char *message = json_string_value(json_object_get(object, "message"));
+    qr_err err = {0};
+    read_error(code ? code : "", message ? message : "an answer without a message", &err);
+    if (!cli->json || !print_json_text(answer)) { /* as it came: it may have details */
+        cli_print_error(&err);
+    }
+    return qr_code_info(err.code)->exit_code;
+}
+
+int cli_call(const struct cli *cli, struct quire *quire, const char *method, const char *path, const char *body,
+             json_t **ret_answer)
+{
+    const struct qr_json_limits limits = {.size_bytes_max = SIZE_MAX, .depth_max = 64}; /* our own answer */
+    struct quire_response response;
+    const int status = quire_call(quire, method, path, body, &response);
+    QR_JSON *answer = NULL;
+    qr_err err = {0};
+    const qr_rc rc = qr_json_parse((qr_str){response.body, response.body_size}, &limits, &answer, &err);
+    quire_response_done(&response);
+    if (rc != QR_OK) {
+        return cli_fail(cli, &err);
+    }
+    if (status >= 400) {
+        return report_error(cli, answer);
+    }
+    *ret_answer = json_incref(answer);
+    return 0;
+}

@@ -1,0 +1,193 @@
+/* One database interface over SQLite and PostgreSQL.
+ *
+ * A write is a function: the driver runs it inside a transaction, possibly several times (after a serialization
+ * failure, a rollback of the whole batch, a lost connection), and answers after the commit. So it must have no effect
+ * but on its `tx` and on `arg`, and it must set what it returns through `arg` anew each time. Its caller waits, so
+ * `arg` may live on the caller's stack. A read is the same over a snapshot.
+ *
+ * SQL is one text for both drivers; db/sql.h says how it is written. After a statement has failed, every further one in
+ * the same function fails with the same error, on both drivers: leave the function. What may fail on its own goes into
+ * qr_tx_nested. An error is never control flow: use ON CONFLICT, RETURNING and counts of changed rows. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/rand.h"
+#include "base/str.h"
+
+struct qr_db;
+struct qr_tx;
+
+/* ---- opening ---- */
+
+/* One step of the schema. Versions count up from 1 without a gap; a step that was released never changes again. */
+struct qr_migration {
+    const char *name;
+    const char *sql; /* several statements */
+};
+
+struct qr_db_options {
+    /* "sqlite:PATH", or a libpq connection string ("postgresql://…" or "postgres://…") */
+    const char *url;
+    const struct qr_migration *migrations;
+    size_t migration_count;
+    const struct qr_clock *clock; /* NULL = the system's; on PostgreSQL a given one replaces the server's time */
+    struct qr_rand *rand;         /* NULL = the system's */
+    int readers_max;              /* SQLite: read connections; PostgreSQL: connections in all. 0 = default */
+    int64_t read_deadline_ms;     /* a read function that takes longer is interrupted. 0 = default */
+    int64_t write_deadline_ms;    /* PostgreSQL: how long a write is tried again before `unavailable`. 0 = default */
+    int64_t wal_soft_bytes;       /* SQLite: background checkpoints begin. 0 = default */
+    int64_t wal_hard_bytes;       /* SQLite: the writer empties the log itself. 0 = default */
+    const char *vfs;              /* SQLite: tests put their own file layer here */
+    const struct qr_io *io;       /* for files we read ourselves. NULL = the system's */
+};
+
+/* The defaults behind the zeros above; also the defaults of the configuration. */
+enum {
+    QR_DB_READERS = 4,
+    QR_DB_READ_DEADLINE_MS = 5000,
+    QR_DB_WRITE_DEADLINE_MS = 30000,
+    QR_DB_WAL_SOFT_BYTES = 8 << 20,
+    QR_DB_WAL_HARD_BYTES = 64 << 20,
+};
+
+/* Opens, creating what is missing, and brings the schema up to date. Refuses with `data_foreign`, `data_corrupt`,
+ * `schema_newer`, `data_readonly`, `disk_full` or `unavailable`, and then has changed nothing. */
+qr_rc qr_db_open(struct qr_db **ret_db, const struct qr_db_options *options, qr_err *err);
+
+/* Waits for writes under way. No call may be running or follow. */
+void qr_db_close(struct qr_db *db);
+
+/* "sqlite" or "postgresql" */
+const char *qr_db_driver_name(const struct qr_db *db);
+
+/* ---- transactions ---- */
+
+enum qr_db_level {
+    QR_RELAXED, /* survives kill -9; the last moments may be lost at power loss: claims, heartbeats, progress */
+    QR_DURABLE, /* survives power loss: everything promised or paid for */
+};
+
+typedef qr_rc qr_tx_fn(struct qr_tx *tx, void *arg, qr_err *err);
+
+/* Returns after the commit. Any rc but QR_OK, the function's own included, means that nothing was changed. */
+qr_rc qr_db_write(struct qr_db *db, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err);
+
+/* Runs over one snapshot; QR_TIMEOUT when it passes the read deadline. */
+qr_rc qr_db_read(struct qr_db *db, qr_tx_fn *fn, void *arg, qr_err *err);
+
+/* Runs `fn` so that its failure undoes only its own changes. Returns fn's rc. */
+qr_rc qr_tx_nested(struct qr_tx *tx, qr_tx_fn *fn, void *arg, qr_err *err);
+
+/* The time of the transaction: the same in all of it. */
+qr_rc qr_tx_now_ms(struct qr_tx *tx, int64_t *ret_wall_ms, qr_err *err);
+
+/* ---- statements ---- */
+
+enum qr_val_type { QR_VAL_NULL, QR_VAL_I64, QR_VAL_F64, QR_VAL_TEXT, QR_VAL_BLOB };
+
+struct qr_val {
+    enum qr_val_type type;
+    union {
+        int64_t i64;
+        double f64;
+        qr_str str; /* text (UTF-8, no NUL) or bytes; borrowed for the call */
+    };
+};
+
+static inline struct qr_val qr_val_i64(int64_t value)
+{
+    return (struct qr_val){.type = QR_VAL_I64, .i64 = value};
+}
+static inline struct qr_val qr_val_f64(double value)
+{
+    return (struct qr_val){.type = QR_VAL_F64, .f64 = value};
+}
+static inline struct qr_val qr_val_text(qr_str text)
+{
+    return (struct qr_val){.type = QR_VAL_TEXT, .str = text};
+}
+static inline struct qr_val qr_val_blob(const void *bytes, size_t size_bytes)
+{
+    return (struct qr_val){.type = QR_VAL_BLOB, .str = {bytes, size_bytes}};
+}
+static inline struct qr_val qr_val_null(void)
+{
+    return (struct qr_val){.type = QR_VAL_NULL};
+}
+
+/* The values of ?1, ?2, … as the two arguments that follow `sql` in the calls below. */
+#define QR_VALS(...)                                                                                                   \
+    (const struct qr_val[]){__VA_ARGS__}, sizeof((const struct qr_val[]){__VA_ARGS__}) / sizeof(struct qr_val)
+#define QR_NO_VALS NULL, 0
+
+/* Runs a statement without a result. `ret_changes` may be NULL. */
+qr_rc qr_tx_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count, int64_t *ret_changes,
+                 qr_err *err);
+
+/* Runs several statements without values: schema changes. */
+qr_rc qr_tx_script(struct qr_tx *tx, const char *sql, qr_err *err);
+
+/* The rows of a query. Declare with QR_ROWS so that leaving the scope early closes them:
+ *
+ *     QR_ROWS(rows);
+ *     QR_TRY(qr_tx_query(tx, &rows, "SELECT …", QR_VALS(…), err));
+ *     while (qr_rows_next(&rows)) { … qr_rows_i64(&rows, 0) … }
+ *     QR_TRY(qr_rows_end(&rows, err));
+ */
+struct qr_rows {
+    struct qr_tx *tx;
+    void *handle; /* the driver's; NULL = closed */
+    int row;
+    int column_count;
+};
+#define QR_ROWS(name) QR_CLEANUP(qr_rows_close) struct qr_rows name = {0}
+
+qr_rc qr_tx_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, const struct qr_val *vals, size_t val_count,
+                  qr_err *err);
+/* False at the end, or at an error that qr_rows_end then tells (and that the transaction would not commit over). */
+bool qr_rows_next(struct qr_rows *rows);
+qr_rc qr_rows_end(struct qr_rows *rows, qr_err *err);
+void qr_rows_close(struct qr_rows *rows);
+
+/* Column values; text and bytes are borrowed until the next row. NULL reads as 0, 0.0 and the empty string. */
+bool qr_rows_is_null(const struct qr_rows *rows, int column);
+int64_t qr_rows_i64(const struct qr_rows *rows, int column);
+double qr_rows_f64(const struct qr_rows *rows, int column);
+qr_str qr_rows_str(const struct qr_rows *rows, int column);
+
+/* The first column of the first row; *ret_found (may be NULL) says whether there was one, else *ret_value stays. */
+qr_rc qr_tx_get_i64(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count, bool *ret_found,
+                    int64_t *ret_value, qr_err *err);
+
+/* ---- wake-ups ---- */
+
+/* After this transaction's commit, listeners of the channel are called: in this process at once, in others by
+ * PostgreSQL's NOTIFY. Many notifications may arrive as one; after a lost connection one arrives without cause. It is a
+ * hint: whoever needs certainty also looks from time to time. `channel` is a string constant of [a-z_]. */
+qr_rc qr_tx_notify(struct qr_tx *tx, const char *channel, qr_err *err);
+
+typedef void qr_listen_fn(void *arg, const char *channel);
+/* `fn` runs on the driver's thread: it must only pass the wake-up on. Register before the first write. */
+qr_rc qr_db_listen(struct qr_db *db, const char *channel, qr_listen_fn *fn, void *arg, qr_err *err);
+
+/* ---- looking inside ---- */
+
+struct qr_db_stats {
+    uint64_t writes;  /* write functions answered */
+    uint64_t commits; /* transactions that carried them */
+    uint64_t reruns;  /* functions run again after a rollback that was not their own */
+    uint64_t reopens; /* SQLite: after an I/O error; PostgreSQL: connections made anew */
+    uint64_t read_timeouts;
+    int64_t longest_write_us; /* from BEGIN to the end of COMMIT */
+    int64_t wal_bytes;        /* SQLite: the log's size now and at its largest */
+    int64_t wal_bytes_max;
+};
+void qr_db_stats(struct qr_db *db, struct qr_db_stats *ret_stats);
+
+/* Looks through the whole database for damage; `data_corrupt` names the first finding. May take long. */
+qr_rc qr_db_verify(struct qr_db *db, qr_err *err);
+
+/* The schema version in force. */
+qr_rc qr_db_schema_version(struct qr_db *db, int64_t *ret_version, qr_err *err);

@@ -1,0 +1,366 @@
+/* Opening and closing a SQLite database, and the driver's table.
+ *
+ * A new file is put in place whole, its application id included, before SQLite opens it. So a file that is not empty
+ * and does not carry our id in its first page was never ours, and is refused before SQLite has touched it (DB-11). */
+#include "base/buf.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "db/sqlite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* ---- what is there? ---- */
+
+enum { HEADER_BYTES = 100, APPLICATION_ID_OFFSET = 68 };
+
+static uint32_t big_endian_u32(const unsigned char *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static qr_rc judge_header(const char *path, const unsigned char *header, size_t len, qr_err *err)
+{
+    static const char magic[16] = "SQLite format 3";
+    if (len < HEADER_BYTES || memcmp(header, magic, sizeof magic) != 0) {
+        return qr_fail(err, QR_CODE_DATA_CORRUPT, "%s is not a database, or its beginning is damaged", path);
+    }
+    if (big_endian_u32(header + APPLICATION_ID_OFFSET) != SQLITE_APPLICATION_ID) {
+        return qr_fail(err, QR_CODE_DATA_FOREIGN, "%s is a database of another program", path);
+    }
+    return QR_OK;
+}
+
+/* As much of the header as there is. 0, or an errno. */
+static int read_header(const struct qr_io *io, int fd, unsigned char header[static HEADER_BYTES], size_t *ret_len)
+{
+    *ret_len = 0;
+    while (*ret_len < HEADER_BYTES) {
+        const ssize_t got = io->read(io, fd, header + *ret_len, HEADER_BYTES - *ret_len);
+        if (got == 0) {
+            break;
+        }
+        if (got < 0 && errno != EINTR) {
+            return errno;
+        }
+        *ret_len += got > 0 ? (size_t)got : 0;
+    }
+    return 0;
+}
+
+/* Looks at the file without SQLite. *ret_new: it is missing or empty. */
+static qr_rc look_at_file(const struct sqlite_db *db, bool *ret_new, qr_err *err)
+{
+    const struct qr_io *io = db->io;
+    *ret_new = true;
+    const int fd = io->open(io, db->path, O_RDONLY, 0);
+    if (fd < 0) {
+        if (errno == ENOENT) {
+            return QR_OK;
+        }
+        if (errno == EACCES) {
+            return qr_fail(err, QR_CODE_DATA_READONLY, "cannot read %s: permission denied", db->path);
+        }
+        return qr_fail_errno(err, errno, "cannot open %s", db->path);
+    }
+    unsigned char header[HEADER_BYTES];
+    size_t len;
+    const int failed = read_header(io, fd, header, &len);
+    io->close(io, fd);
+    if (failed) {
+        return qr_fail_errno(err, failed, "cannot read %s", db->path);
+    }
+    *ret_new = len == 0;
+    return *ret_new ? QR_OK : judge_header(db->path, header, len, err);
+}
+
+/* ---- what was left ---- */
+
+static qr_rc copy_bytes(const struct qr_io *io, int from_fd, int to_fd, qr_err *err)
+{
+    char block[64 << 10];
+    for (;;) {
+        const ssize_t len = TEMP_FAILURE_RETRY(io->read(io, from_fd, block, sizeof block));
+        if (len < 0) {
+            return qr_fail_errno(err, errno, "cannot read the write-ahead log");
+        }
+        for (ssize_t done = 0, written; done < len; done += written) {
+            written = TEMP_FAILURE_RETRY(io->write(io, to_fd, block + done, (size_t)(len - done)));
+            if (written <= 0) {
+                return qr_fail_errno(err, written < 0 ? errno : EIO, "cannot write the write-ahead log");
+            }
+        }
+        if (len == 0) {
+            break;
+        }
+    }
+    if (TEMP_FAILURE_RETRY(io->fsync(io, to_fd))) {
+        return qr_fail_errno(err, errno, "cannot sync the write-ahead log");
+    }
+    return QR_OK;
+}
+
+/* Writes the log's bytes over themselves and syncs them. After a failed sync the kernel still shows what it could not
+ * write but calls it clean, so that another sync would be a lie; and a recovery that copies such a log into the file
+ * and is cut short by a power loss ruins the file (W4). Also at the start: the process that met the failure may be
+ * gone. */
+static qr_rc rewrite_log(const struct sqlite_db *db, qr_err *err)
+{
+    const struct qr_io *io = db->io;
+    struct qr_buf path;
+    qr_buf_init(&path, 0);
+    qr_buf_printf(&path, "%s-wal", db->path);
+    qr_rc rc = qr_buf_check(&path, err);
+    const int from_fd = rc == QR_OK ? io->open(io, path.data, O_RDONLY, 0) : -1;
+    const int to_fd = from_fd >= 0 ? io->open(io, path.data, O_WRONLY, 0) : -1;
+    if (to_fd >= 0) {
+        rc = copy_bytes(io, from_fd, to_fd, err);
+        io->close(io, to_fd);
+    } else if (rc == QR_OK && errno != ENOENT) {
+        rc = qr_fail_errno(err, errno, "cannot open %s", path.data);
+    }
+    if (from_fd >= 0) {
+        io->close(io, from_fd);
+    }
+    qr_buf_done(&path);
+    return rc;
+}
+
+/* ---- the write connection ---- */
+
+/* The bytes of a new database; sqlite3_free. NULL when memory ran out. */
+static unsigned char *make_image(sqlite3_int64 *ret_len)
+{
+    static const char script[] = "CREATE TABLE quire_commit (id INTEGER PRIMARY KEY, seq INTEGER NOT NULL) STRICT;"
+                                 "INSERT INTO quire_commit (id, seq) VALUES (1, 0);"
+                                 "PRAGMA application_id = " QR_STRINGIFY(SQLITE_APPLICATION_ID);
+    sqlite3 *memory = NULL;
+    unsigned char *image = NULL;
+    if (sqlite3_open_v2(":memory:", &memory, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_OK &&
+        sqlite3_exec(memory, script, NULL, NULL, NULL) == SQLITE_OK) {
+        image = sqlite3_serialize(memory, "main", ret_len, 0);
+    }
+    sqlite3_close(memory);
+    return image;
+}
+
+static qr_rc remove_beside(const struct sqlite_db *db, const char *suffix, qr_err *err)
+{
+    struct qr_buf path;
+    qr_buf_init(&path, 0);
+    qr_buf_printf(&path, "%s%s", db->path, suffix);
+    qr_rc rc = qr_buf_check(&path, err);
+    if (rc == QR_OK) {
+        rc = qr_fs_remove(db->io, path.data, err);
+    }
+    qr_buf_done(&path);
+    return rc;
+}
+
+/* Puts a complete file in place at once: a power loss while SQLite itself makes one would leave a beginning by which we
+ * could not tell our own from a foreign or a damaged file. */
+static qr_rc create_file(const struct sqlite_db *db, qr_err *err)
+{
+    /* the log of a database that is no longer there would be taken for that of the new one */
+    QR_TRY(remove_beside(db, "-wal", err));
+    QR_TRY(remove_beside(db, "-journal", err));
+    sqlite3_int64 len;
+    unsigned char *image = make_image(&len);
+    if (!image) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a new database");
+    }
+    const qr_rc rc = qr_fs_replace(db->io, db->path, (qr_str){(const char *)image, (size_t)len}, 0600, err);
+    sqlite3_free(image);
+    return rc == QR_DENIED ? qr_fail(err, QR_CODE_DATA_READONLY, "cannot make %s: permission denied", db->path) : rc;
+}
+
+static qr_rc use_wal(struct sqlite_conn *conn, qr_err *err)
+{
+    sqlite3_stmt *stmt;
+    bool is_wal = false;
+    int rc = sqlite3_prepare_v2(conn->handle, "PRAGMA journal_mode = WAL", -1, &stmt, NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(stmt);
+    }
+    if (rc == SQLITE_ROW) {
+        const char *mode = (const char *)sqlite3_column_text(stmt, 0);
+        is_wal = mode && strcmp(mode, "wal") == 0;
+        rc = sqlite3_step(stmt); /* only this commits the switch */
+    }
+    qr_rc result = QR_OK;
+    if (rc != SQLITE_DONE) {
+        result = sqlite_conn_fail(conn, rc, "switching to the write-ahead log", err);
+    } else if (!is_wal) {
+        result = qr_fail(err, QR_CODE_IO_ERROR, "this file system cannot hold a write-ahead log");
+    }
+    sqlite3_finalize(stmt);
+    return result;
+}
+
+static int remember_frames(void *arg, sqlite3 *handle QR_UNUSED, const char *name QR_UNUSED, int frames)
+{
+    struct sqlite_db *db = arg;
+    db->wal_frames = frames;
+    return SQLITE_OK;
+}
+
+/* Everything that is in the log goes to the file and is synced: after a failed sync the log's pages may be on disk or
+ * not, whatever the kernel says now (W4). Also ends an old log of any size. */
+static qr_rc settle_log(struct sqlite_conn *conn, qr_err *err)
+{
+    const int rc = sqlite3_wal_checkpoint_v2(conn->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return rc == SQLITE_OK ? QR_OK : sqlite_conn_fail(conn, rc, "recovering the write-ahead log", err);
+}
+
+static qr_rc connect_writer(struct sqlite_db *db, struct sqlite_conn *conn, qr_err *err)
+{
+    QR_TRY(use_wal(conn, err));
+    QR_TRY(sqlite_conn_exec(conn, "PRAGMA synchronous = FULL", "opening the database", err));
+    db->writer_level = QR_DURABLE;
+    QR_TRY(settle_log(conn, err));
+    QR_TRY(sqlite_conn_get_i64(conn, "PRAGMA page_size", &db->page_bytes, err));
+    QR_TRY(sqlite_conn_get_i64(conn, "SELECT seq FROM quire_commit WHERE id = 1", &db->commit_seq, err));
+    db->wal_frames = 0;
+    db->next_help_bytes = 0;
+    sqlite3_wal_hook(conn->handle, remember_frames, db);
+    return QR_OK;
+}
+
+qr_rc sqlite_writer_connect(struct sqlite_db *db, qr_err *err)
+{
+    bool new_file;
+    QR_TRY(look_at_file(db, &new_file, err));
+    QR_TRY(new_file ? create_file(db, err) : rewrite_log(db, err));
+    struct sqlite_conn *conn;
+    QR_TRY(sqlite_conn_open(&conn, db, SQLITE_ROLE_WRITER, err));
+    const qr_rc rc = connect_writer(db, conn, err);
+    if (rc != QR_OK) {
+        sqlite_conn_close(conn);
+        return rc;
+    }
+    db->writer = conn;
+    return QR_OK;
+}
+
+/* ---- the handle ---- */
+
+static void free_db(struct sqlite_db *db)
+{
+    if (db->writer && db->checkpoint_failed) {
+        sqlite3_db_config(db->writer->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* as in reopen */
+    }
+    sqlite_conn_close(db->writer);
+    pthread_cond_destroy(&db->work);
+    pthread_cond_destroy(&db->reader_changed);
+    pthread_cond_destroy(&db->checkpoint_changed);
+    pthread_mutex_destroy(&db->lock);
+    qr_free(db->path);
+    qr_free(db->vfs);
+    qr_free(db);
+}
+
+static struct sqlite_db *make_db(const struct qr_db_options *options)
+{
+    struct sqlite_db *db = qr_alloc_zero(sizeof *db);
+    if (!db) {
+        return NULL;
+    }
+    pthread_mutex_init(&db->lock, NULL);
+    qr_cond_init(&db->work);
+    qr_cond_init(&db->reader_changed);
+    qr_cond_init(&db->checkpoint_changed);
+    db->clock = options->clock;
+    db->io = options->io;
+    db->readers_max = options->readers_max;
+    db->read_deadline_ms = options->read_deadline_ms;
+    db->wal_soft_bytes = options->wal_soft_bytes;
+    db->wal_hard_bytes = options->wal_hard_bytes;
+    db->queue_end = &db->queue;
+    db->path = qr_copy_string(options->url + strlen("sqlite:"));
+    db->vfs = options->vfs ? qr_copy_string(options->vfs) : NULL;
+    if (!db->path || (options->vfs && !db->vfs)) {
+        free_db(db);
+        return NULL;
+    }
+    return db;
+}
+
+static void stop(struct sqlite_db *db)
+{
+    QR_LOCKED(&db->lock);
+    db->stopping = true;
+    pthread_cond_broadcast(&db->work);
+    pthread_cond_broadcast(&db->checkpoint_changed);
+}
+
+static qr_rc start_threads(struct sqlite_db *db, qr_err *err)
+{
+    QR_TRY(qr_thread_start(&db->checkpoint_thread, "quire-wal", sqlite_checkpoint_main, db, err));
+    const qr_rc rc = qr_thread_start(&db->writer_thread, "quire-write", sqlite_writer_main, db, err);
+    if (rc != QR_OK) {
+        stop(db);
+        pthread_join(db->checkpoint_thread, NULL);
+    }
+    return rc;
+}
+
+static qr_rc sqlite_open(struct qr_db **ret_db, const struct qr_db_options *options, qr_err *err)
+{
+    struct sqlite_db *db = make_db(options);
+    if (!db) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the database");
+    }
+    qr_rc rc = sqlite_writer_connect(db, err);
+    if (rc == QR_OK) {
+        rc = start_threads(db, err);
+    }
+    if (rc != QR_OK) {
+        free_db(db);
+        return rc;
+    }
+    *ret_db = &db->base;
+    return QR_OK;
+}
+
+static void sqlite_close(struct qr_db *base)
+{
+    struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
+    stop(db);
+    pthread_join(db->writer_thread, NULL);
+    pthread_join(db->checkpoint_thread, NULL);
+    sqlite_readers_stop(db);
+    free_db(db);
+}
+
+static void sqlite_stats(struct qr_db *base, struct qr_db_stats *ret_stats)
+{
+    struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
+    QR_LOCKED(&db->lock);
+    *ret_stats = db->stats;
+}
+
+const struct qr_driver qr_driver_sqlite = {
+    .name = "sqlite",
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .write = sqlite_write,
+    .read = sqlite_read,
+    .stats = sqlite_stats,
+    .verify = sqlite_verify,
+    .exec = sqlite_exec,
+    .script = sqlite_script,
+    .savepoint = sqlite_savepoint,
+    .release = sqlite_release,
+    .rollback_to = sqlite_rollback_to,
+    .now_ms = sqlite_now_ms,
+    .lock_schema = sqlite_lock_schema,
+    .has_table = sqlite_has_table,
+    .query = sqlite_query,
+    .rows_next = sqlite_rows_next,
+    .rows_close = sqlite_rows_close,
+    .rows_is_null = sqlite_rows_is_null,
+    .rows_i64 = sqlite_rows_i64,
+    .rows_f64 = sqlite_rows_f64,
+    .rows_str = sqlite_rows_str,
+};
