@@ -1,0 +1,408 @@
+/* What only the SQLite driver promises: the group-commit writer (W1–W6 in sqlite_writer.c), the bounds of the log, and
+ * files that are not ours. */
+#include "db/sqlite.h"
+
+#include "support/fault_vfs.h"
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct qr_migration MIGRATIONS[] = {
+    {"row", "CREATE TABLE row (id INTEGER PRIMARY KEY, bytes BLOB) STRICT"},
+};
+
+static struct qr_db_options options_for(struct qr_test *t)
+{
+    static char url[256];
+    snprintf(url, sizeof url, "sqlite:%s/quire.db", t->dir);
+    fault_vfs_register();
+    return (struct qr_db_options){
+        .url = url, .migrations = MIGRATIONS, .migration_count = QR_COUNT(MIGRATIONS), .vfs = "fault"};
+}
+
+static struct qr_db *open_with(const struct qr_db_options *options)
+{
+    struct qr_db *db;
+    qr_err err = {0};
+    QR_CHECK_RC(QR_OK, qr_db_open(&db, options, &err));
+    return db;
+}
+
+static struct qr_db *open_db(struct qr_test *t)
+{
+    const struct qr_db_options options = options_for(t);
+    return open_with(&options);
+}
+
+static struct qr_db_stats stats_of(struct qr_db *db)
+{
+    struct qr_db_stats stats;
+    qr_db_stats(db, &stats);
+    return stats;
+}
+
+static qr_rc insert_row(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    static const char bytes[2000];
+    return qr_tx_exec(tx, "INSERT INTO row (id, bytes) VALUES (?1, ?2)",
+                      QR_VALS(qr_val_i64(*(int64_t *)arg), qr_val_blob(bytes, sizeof bytes)), NULL, err);
+}
+
+static qr_rc count_rows(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_tx_get_i64(tx, "SELECT count(*) FROM row", QR_NO_VALS, NULL, arg, err);
+}
+
+static int64_t row_count(struct qr_db *db)
+{
+    qr_err err = {0};
+    int64_t count = -1;
+    QR_CHECK_RC(QR_OK, qr_db_read(db, count_rows, &count, &err));
+    return count;
+}
+
+/* ---- batches ---- */
+
+/* Functions that are known to wait together: the writer is held inside a first function until all of them are queued.
+ */
+enum { WAITING = 6 };
+
+struct held_batch {
+    struct qr_db *db;
+    sem_t writer_is_held, let_go;
+    pthread_t holder, threads[WAITING];
+    struct waiting {
+        struct held_batch *batch;
+        int64_t id;
+        qr_tx_fn *fn;
+        qr_rc rc;
+    } waiting[WAITING];
+};
+
+static qr_rc hold_writer(struct qr_tx *tx QR_UNUSED, void *arg, qr_err *err)
+{
+    struct held_batch *batch = arg;
+    sem_post(&batch->writer_is_held);
+    sem_wait(&batch->let_go);
+    return qr_fail(err, QR_CODE_CANCELLED, "only holds"); /* and so commits nothing */
+}
+
+static void *run_holder(void *arg)
+{
+    struct held_batch *batch = arg;
+    qr_db_write(batch->db, QR_RELAXED, hold_writer, batch, NULL);
+    return NULL;
+}
+
+static void *run_waiting(void *arg)
+{
+    struct waiting *waiting = arg;
+    qr_err err = {0};
+    waiting->rc = qr_db_write(waiting->batch->db, QR_DURABLE, waiting->fn, &waiting->id, &err);
+    return NULL;
+}
+
+static void wait_until_queued(struct qr_db *base, size_t count)
+{
+    struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
+    for (;;) {
+        pthread_mutex_lock(&db->lock);
+        const size_t queued = db->queue_count;
+        pthread_mutex_unlock(&db->lock);
+        if (queued == count) {
+            return;
+        }
+        sched_yield();
+    }
+}
+
+/* Row ids are 1 … WAITING; `odd` runs the function for id `odd_id`, insert_row the others. */
+static void hold_batch(struct held_batch *batch, struct qr_db *db, int64_t odd_id, qr_tx_fn *odd)
+{
+    *batch = (struct held_batch){.db = db};
+    sem_init(&batch->writer_is_held, 0, 0);
+    sem_init(&batch->let_go, 0, 0);
+    pthread_create(&batch->holder, NULL, run_holder, batch);
+    sem_wait(&batch->writer_is_held);
+    for (size_t i = 0; i < WAITING; i++) {
+        const int64_t id = (int64_t)i + 1;
+        batch->waiting[i] = (struct waiting){batch, id, id == odd_id ? odd : insert_row, QR_BUG};
+        pthread_create(&batch->threads[i], NULL, run_waiting, &batch->waiting[i]);
+    }
+    wait_until_queued(db, WAITING);
+}
+
+static void finish_batch(struct held_batch *batch)
+{
+    sem_post(&batch->let_go);
+    pthread_join(batch->holder, NULL);
+    for (size_t i = 0; i < WAITING; i++) {
+        pthread_join(batch->threads[i], NULL);
+    }
+}
+
+QR_TEST(all_that_wait_share_one_commit_and_one_sync) /* DB-1 */
+{
+    struct qr_db *db = open_db(t);
+    struct held_batch batch;
+    hold_batch(&batch, db, 0, NULL);
+    const uint64_t commits = stats_of(db).commits;
+    const uint64_t syncs = fault_vfs_calls(FAULT_SYNC);
+    finish_batch(&batch);
+    QR_CHECK_INT(commits + 1, stats_of(db).commits);
+    QR_CHECK_INT(syncs + 1, fault_vfs_calls(FAULT_SYNC));
+    QR_CHECK_INT(WAITING, row_count(db));
+    qr_db_close(db);
+}
+
+static qr_rc insert_and_fail(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    QR_TRY(insert_row(tx, arg, err));
+    return qr_fail(err, QR_CODE_VERSION_CONFLICT, "refused");
+}
+
+QR_TEST(a_failing_function_is_undone_alone_in_its_batch) /* DB-14 DB-2 */
+{
+    struct qr_db *db = open_db(t);
+    struct held_batch batch;
+    hold_batch(&batch, db, 3, insert_and_fail);
+    const uint64_t commits = stats_of(db).commits;
+    finish_batch(&batch);
+    for (size_t i = 0; i < WAITING; i++) {
+        QR_CHECK_INT(batch.waiting[i].id == 3 ? QR_CONFLICT : QR_OK, batch.waiting[i].rc);
+    }
+    QR_CHECK_INT(commits + 1, stats_of(db).commits);
+    QR_CHECK_INT(WAITING - 1, row_count(db));
+    qr_db_close(db);
+}
+
+QR_TEST(after_a_rollback_of_the_whole_batch_each_function_runs_again) /* DB-3 DB-8 */
+{
+    struct qr_db *db = open_db(t);
+    struct held_batch batch;
+    hold_batch(&batch, db, 3, insert_and_fail);
+    const uint64_t reruns = stats_of(db).reruns;
+    fault_vfs_plan(&(struct fault_plan){.kind = FAULT_WRITE, .file = FAULT_FILE_LOG, .nth = 2, .disk_full = true});
+    finish_batch(&batch);
+    QR_CHECK_INT(1, fault_vfs_failed());
+    for (size_t i = 0; i < WAITING; i++) {
+        QR_CHECK_INT(batch.waiting[i].id == 3 ? QR_CONFLICT : QR_OK, batch.waiting[i].rc);
+    }
+    QR_CHECK_INT(reruns + WAITING, stats_of(db).reruns);
+    QR_CHECK_INT(WAITING - 1, row_count(db));
+    qr_db_close(db);
+}
+
+QR_TEST(a_commit_whose_sync_fails_is_an_error_and_changes_nothing) /* DB-2 DB-9 */
+{
+    struct qr_db *db = open_db(t);
+    struct held_batch batch;
+    hold_batch(&batch, db, 0, NULL);
+    fault_vfs_plan(&(struct fault_plan){.kind = FAULT_SYNC, .file = FAULT_FILE_LOG, .nth = 1});
+    finish_batch(&batch);
+    QR_CHECK_INT(1, fault_vfs_failed());
+    for (size_t i = 0; i < WAITING; i++) {
+        QR_CHECK_INT(QR_IO, batch.waiting[i].rc);
+    }
+    QR_CHECK_INT(1, stats_of(db).reopens);
+    QR_CHECK_INT(0, row_count(db));
+    qr_err err = {0};
+    int64_t id = 1;
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_row, &id, &err)); /* it works again */
+    qr_db_close(db);
+    db = open_db(t);
+    QR_CHECK_INT(1, row_count(db));
+    qr_db_close(db);
+}
+
+/* The sync of the commit fails, and so does all that would clean up behind it: the log with the doubtful commit
+ * survives the reopening. Then it is there, and the answer must say so. */
+QR_TEST(a_commit_in_doubt_that_turns_out_to_be_stored_is_acknowledged) /* DB-2 DB-9 */
+{
+    struct qr_db *db = open_db(t);
+    qr_err err = {0};
+    int64_t id = 1;
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_row, &id, &err));
+    /* call 1: the commit's sync; call 2: the sync of the closing checkpoint, without which the log is not removed */
+    fault_vfs_plan(&(struct fault_plan){.kind = FAULT_SYNC, .nth = 1, .for_good = true});
+    id = 2;
+    const qr_rc rc = qr_db_write(db, QR_DURABLE, insert_row, &id, &err);
+    QR_CHECK(rc == QR_IO);
+    QR_CHECK_HAS("not known", err.msg);
+    fault_vfs_plan(NULL);
+    id = 3;
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_row, &id, &err));
+    const int64_t count = row_count(db);
+    QR_CHECK(count == 2 || count == 3);
+    QR_CHECK_RC(QR_OK, qr_db_verify(db, &err));
+    qr_db_close(db);
+}
+
+QR_TEST(a_durable_write_syncs_the_log_and_a_relaxed_one_does_not) /* DB-1 DB-4 */
+{
+    struct qr_db *db = open_db(t);
+    qr_err err = {0};
+    int64_t id = 0;
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = fault_vfs_calls(FAULT_SYNC);
+        id++;
+        QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_row, &id, &err));
+        QR_CHECK(fault_vfs_calls(FAULT_SYNC) > before);
+        before = fault_vfs_calls(FAULT_SYNC);
+        id++;
+        QR_CHECK_RC(QR_OK, qr_db_write(db, QR_RELAXED, insert_row, &id, &err));
+        QR_CHECK_INT(before, fault_vfs_calls(FAULT_SYNC));
+    }
+    qr_db_close(db);
+}
+
+/* ---- the log ---- */
+
+static int64_t log_file_bytes(struct qr_test *t)
+{
+    struct stat st;
+    return stat(qr_test_path(t, "quire.db-wal"), &st) == 0 ? (int64_t)st.st_size : 0;
+}
+
+static struct qr_db *open_with_small_log(struct qr_test *t)
+{
+    struct qr_db_options options = options_for(t);
+    options.wal_soft_bytes = 64 << 10;
+    options.wal_hard_bytes = 1 << 20;
+    options.read_deadline_ms = 20;
+    fault_vfs_set_sync((struct fault_sync){.skip = true});
+    return open_with(&options);
+}
+
+QR_TEST(the_log_stays_below_its_hard_limit_under_load) /* DB-7 */
+{
+    struct qr_db *db = open_with_small_log(t);
+    qr_err err = {0};
+    for (int64_t id = 1; id <= 3000; id++) {
+        QR_CHECK_RC(QR_OK, qr_db_write(db, QR_RELAXED, insert_row, &id, &err));
+        QR_CHECK(log_file_bytes(t) <= 1 << 20);
+    }
+    QR_CHECK(stats_of(db).wal_bytes_max <= 1 << 20);
+    qr_db_close(db);
+}
+
+struct held_read {
+    struct qr_db *db;
+    sem_t reading, let_go;
+};
+
+static qr_rc hold_snapshot(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct held_read *held = arg;
+    int64_t count;
+    QR_TRY(count_rows(tx, &count, err));
+    sem_post(&held->reading);
+    sem_wait(&held->let_go);
+    return QR_OK;
+}
+
+static void *run_held_read(void *arg)
+{
+    struct held_read *held = arg;
+    qr_db_read(held->db, hold_snapshot, held, NULL);
+    return NULL;
+}
+
+QR_TEST(a_read_that_never_ends_makes_writes_unavailable_but_the_log_keeps_its_limit) /* DB-7 */
+{
+    struct qr_db *db = open_with_small_log(t);
+    struct held_read held = {.db = db};
+    sem_init(&held.reading, 0, 0);
+    sem_init(&held.let_go, 0, 0);
+    pthread_t thread;
+    pthread_create(&thread, NULL, run_held_read, &held);
+    sem_wait(&held.reading);
+    qr_err err = {0};
+    qr_rc rc = QR_OK;
+    int64_t id = 0;
+    while (rc == QR_OK && id < 3000) {
+        id++;
+        rc = qr_db_write(db, QR_RELAXED, insert_row, &id, &err);
+        QR_CHECK(log_file_bytes(t) <= 1 << 20);
+    }
+    QR_CHECK_INT(QR_UNAVAILABLE, rc);
+    sem_post(&held.let_go);
+    pthread_join(thread, NULL);
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_RELAXED, insert_row, &id, &err));
+    QR_CHECK_INT(id, row_count(db));
+    qr_db_close(db);
+}
+
+/* ---- files that are not ours ---- */
+
+static void write_file(const char *path, const void *bytes, size_t len)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    QR_CHECK(fd >= 0 && write(fd, bytes, len) == (ssize_t)len);
+    close(fd);
+}
+
+/* Opening is refused with this code, and neither the file nor its neighbours change. */
+static void check_refused(struct qr_test *t, qr_code code)
+{
+    const char *path = qr_test_path(t, "quire.db");
+    static char before[1 << 16], after[1 << 16];
+    int fd = open(path, O_RDONLY);
+    const ssize_t before_len = read(fd, before, sizeof before);
+    close(fd);
+    const struct qr_db_options options = options_for(t);
+    struct qr_db *db;
+    qr_err err = {0};
+    QR_CHECK_CODE(code, qr_db_open(&db, &options, &err));
+    QR_CHECK_HAS("quire.db", err.msg);
+    fd = open(path, O_RDONLY);
+    const ssize_t after_len = read(fd, after, sizeof after);
+    close(fd);
+    QR_CHECK(before_len == after_len && memcmp(before, after, (size_t)before_len) == 0);
+    QR_CHECK(access(qr_test_path(t, "quire.db-wal"), F_OK) != 0);
+}
+
+QR_TEST(a_file_that_is_no_database_is_refused_and_untouched) /* DB-11 */
+{
+    write_file(qr_test_path(t, "quire.db"), "Dear diary, today", 17);
+    check_refused(t, QR_CODE_DATA_CORRUPT);
+}
+
+QR_TEST(a_database_of_another_program_is_refused_and_untouched) /* DB-11 */
+{
+    sqlite3 *other;
+    QR_CHECK(sqlite3_open(qr_test_path(t, "quire.db"), &other) == SQLITE_OK);
+    QR_CHECK(sqlite3_exec(other, "PRAGMA application_id = 7; CREATE TABLE theirs (x)", NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(other);
+    check_refused(t, QR_CODE_DATA_FOREIGN);
+}
+
+QR_TEST(a_database_that_lost_its_beginning_is_refused_and_untouched) /* DB-11 */
+{
+    qr_db_close(open_db(t));
+    const int fd = open(qr_test_path(t, "quire.db"), O_WRONLY);
+    static const char zeros[100];
+    QR_CHECK(pwrite(fd, zeros, sizeof zeros, 0) == sizeof zeros);
+    close(fd);
+    check_refused(t, QR_CODE_DATA_CORRUPT);
+}
+
+QR_TEST(damage_inside_is_found_by_verify) /* DB-11 */
+{
+    struct qr_db *db = open_db(t);
+    qr_err err = {0};
+    for (int64_t id = 1; id <= 50; id++) {
+        QR_CHECK_RC(QR_OK, qr_db_write(db, QR_RELAXED, insert_row, &id, &err));
+    }
+    qr_db_close(db);
+    const int fd = open(qr_test_path(t, "quire.db"), O_WRONLY);
+    char garbage[4096];
+    memset(garbage, 0x5A, sizeof garbage);
+    QR_CHECK(pwrite(fd, garbage, sizeof garbage, 10 * 4096) == sizeof garbage);
+    close(fd);
+    db = open_db(t);
+    QR_CHECK_CODE(QR_CODE_DATA_CORRUPT, qr_db_verify(db, &err));
+    qr_db_close(db);
+}
