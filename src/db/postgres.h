@@ -123,7 +123,7 @@ struct postgres_db {
     int conn_count;             /* idle, in use, or being made */
     int lost_count;             /* not made anew yet */
     /* While connecting fails one caller tries for all, at growing intervals. */
-    int failures;
+    unsigned failures;
     int trying_count;
     int64_t next_try_us;
     qr_err failure; /* the last one */

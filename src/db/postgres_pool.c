@@ -53,11 +53,13 @@ static bool may_connect(const struct postgres_db *db, int64_t now_us)
 
 static void note_failure(struct postgres_db *db, const qr_err *failure)
 {
+    const int64_t now_us = qr_thread_mono_us();
     db->conn_count--;
-    db->next_try_us =
-        qr_thread_mono_us() + pause_us(db, (unsigned)db->failures, CONNECT_PAUSE_MS_MIN, CONNECT_PAUSE_MS_MAX);
-    db->failures++;
     db->failure = *failure;
+    if (db->failures == 0 || now_us >= db->next_try_us) { /* else several tried at once: it counts as one failure */
+        db->next_try_us = now_us + pause_us(db, db->failures, CONNECT_PAUSE_MS_MIN, CONNECT_PAUSE_MS_MAX);
+        db->failures++;
+    }
 }
 
 static void note_success(struct postgres_db *db)

@@ -321,7 +321,8 @@ static double read_float(const struct qr_rows *rows, int column)
     if (PQftype(rows->handle, column) == OID_FLOAT8) {
         return number.value;
     }
-    number.narrow_bits = (uint32_t)number.bits;
+    const uint32_t narrow_bits = (uint32_t)number.bits;
+    number.narrow_bits = narrow_bits;
     return number.narrow_value;
 }
 

@@ -37,14 +37,11 @@ static int read_header(const struct qr_io *io, int fd, unsigned char header[stat
 {
     *ret_len = 0;
     while (*ret_len < HEADER_BYTES) {
-        const ssize_t got = io->read(io, fd, header + *ret_len, HEADER_BYTES - *ret_len);
-        if (got == 0) {
-            break;
+        const ssize_t got = TEMP_FAILURE_RETRY(io->read(io, fd, header + *ret_len, HEADER_BYTES - *ret_len));
+        if (got <= 0) {
+            return got < 0 ? errno : 0;
         }
-        if (got < 0 && errno != EINTR) {
-            return errno;
-        }
-        *ret_len += got > 0 ? (size_t)got : 0;
+        *ret_len += (size_t)got;
     }
     return 0;
 }
@@ -54,7 +51,7 @@ static qr_rc look_at_file(const struct sqlite_db *db, bool *ret_new, qr_err *err
 {
     const struct qr_io *io = db->io;
     *ret_new = true;
-    const int fd = io->open(io, db->path, O_RDONLY, 0);
+    const int fd = TEMP_FAILURE_RETRY(io->open(io, db->path, O_RDONLY, 0));
     if (fd < 0) {
         if (errno == ENOENT) {
             return QR_OK;
@@ -112,8 +109,8 @@ static qr_rc rewrite_log(const struct sqlite_db *db, qr_err *err)
     qr_buf_init(&path, 0);
     qr_buf_printf(&path, "%s-wal", db->path);
     qr_rc rc = qr_buf_check(&path, err);
-    const int from_fd = rc == QR_OK ? io->open(io, path.data, O_RDONLY, 0) : -1;
-    const int to_fd = from_fd >= 0 ? io->open(io, path.data, O_WRONLY, 0) : -1;
+    const int from_fd = rc == QR_OK ? TEMP_FAILURE_RETRY(io->open(io, path.data, O_RDONLY, 0)) : -1;
+    const int to_fd = from_fd >= 0 ? TEMP_FAILURE_RETRY(io->open(io, path.data, O_WRONLY, 0)) : -1;
     if (to_fd >= 0) {
         rc = copy_bytes(io, from_fd, to_fd, err);
         io->close(io, to_fd);

@@ -7,8 +7,9 @@
  *     Nothing was answered yet, so nobody can tell.
  * W4  After an I/O error the file is closed and opened again, never retried in place: what the kernel dropped after a
  *     failed sync looks clean. Whether a commit that failed that way is in the log is then read from quire_commit, so
- * the answer is the truth (DB-9). W5  The batch's level is the strictest of its functions' and is set before BEGIN. W6
- * No batch is begun that the log has no room for (DB-7). */
+ *     the answer is the truth (DB-9).
+ * W5  The batch's level is the strictest of its functions' and is set before BEGIN.
+ * W6  No batch is begun that the log has no room for (DB-7). */
 #include "base/failpoint.h"
 #include "db/sqlite.h"
 

@@ -195,7 +195,7 @@ QR_TEST(after_a_rollback_of_the_whole_batch_each_function_runs_again) /* DB-3 DB
     qr_db_close(db);
 }
 
-QR_TEST(a_commit_whose_sync_fails_is_an_error_and_changes_nothing) /* DB-2 DB-9 */
+QR_TEST(after_a_failed_sync_the_file_is_opened_anew_and_the_answer_is_the_truth) /* DB-2 DB-9 */
 {
     struct qr_db *db = open_db(t);
     struct held_batch batch;
@@ -203,39 +203,39 @@ QR_TEST(a_commit_whose_sync_fails_is_an_error_and_changes_nothing) /* DB-2 DB-9 
     fault_vfs_plan(&(struct fault_plan){.kind = FAULT_SYNC, .file = FAULT_FILE_LOG, .nth = 1});
     finish_batch(&batch);
     QR_CHECK_INT(1, fault_vfs_failed());
-    for (size_t i = 0; i < WAITING; i++) {
-        QR_CHECK_INT(QR_IO, batch.waiting[i].rc);
-    }
     QR_CHECK_INT(1, stats_of(db).reopens);
-    QR_CHECK_INT(0, row_count(db));
+    const qr_rc rc = batch.waiting[0].rc;
+    for (size_t i = 0; i < WAITING; i++) {
+        QR_CHECK_INT(rc, batch.waiting[i].rc); /* one commit: all or none */
+    }
+    const int64_t stored = rc == QR_OK ? WAITING : 0;
+    QR_CHECK_INT(stored, row_count(db));
     qr_err err = {0};
-    int64_t id = 1;
+    int64_t id = 100;
     QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_row, &id, &err)); /* it works again */
     qr_db_close(db);
     db = open_db(t);
-    QR_CHECK_INT(1, row_count(db));
+    QR_CHECK_INT(stored + 1, row_count(db));
     qr_db_close(db);
 }
 
-/* The sync of the commit fails, and so does all that would clean up behind it: the log with the doubtful commit
- * survives the reopening. Then it is there, and the answer must say so. */
-QR_TEST(a_commit_in_doubt_that_turns_out_to_be_stored_is_acknowledged) /* DB-2 DB-9 */
+QR_TEST(storage_that_stays_away_is_an_error_that_says_what_is_not_known) /* DB-9 */
 {
     struct qr_db *db = open_db(t);
     qr_err err = {0};
     int64_t id = 1;
     QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_row, &id, &err));
-    /* call 1: the commit's sync; call 2: the sync of the closing checkpoint, without which the log is not removed */
     fault_vfs_plan(&(struct fault_plan){.kind = FAULT_SYNC, .nth = 1, .for_good = true});
     id = 2;
-    const qr_rc rc = qr_db_write(db, QR_DURABLE, insert_row, &id, &err);
-    QR_CHECK(rc == QR_IO);
+    QR_CHECK_CODE(QR_CODE_IO_ERROR, qr_db_write(db, QR_DURABLE, insert_row, &id, &err));
     QR_CHECK_HAS("not known", err.msg);
-    fault_vfs_plan(NULL);
     id = 3;
+    QR_CHECK_CODE(QR_CODE_IO_ERROR, qr_db_write(db, QR_DURABLE, insert_row, &id, &err));
+    fault_vfs_heal();
+    id = 4;
     QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_row, &id, &err));
     const int64_t count = row_count(db);
-    QR_CHECK(count == 2 || count == 3);
+    QR_CHECK(count == 2 || count == 3); /* 1 and 4, perhaps 2, never 3: that one met a closed file */
     QR_CHECK_RC(QR_OK, qr_db_verify(db, &err));
     qr_db_close(db);
 }
