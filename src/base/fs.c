@@ -231,9 +231,10 @@ static qr_rc require_folder(const struct qr_io *io, const char *path, qr_err *er
     return qr_fail_errno(err, errno, "cannot open folder %s", path);
 }
 
-static qr_rc make_dir(const struct qr_io *io, const char *path, mode_t mode, qr_err *err)
+static qr_rc make_dir(const struct qr_io *io, const char *path, mode_t mode, bool *ret_made, qr_err *err)
 {
-    if (TEMP_FAILURE_RETRY(io->mkdir(io, path, mode))) {
+    *ret_made = TEMP_FAILURE_RETRY(io->mkdir(io, path, mode)) == 0;
+    if (!*ret_made) {
         return errno == EEXIST ? require_folder(io, path, err)
                                : qr_fail_errno(err, errno, "cannot make folder %s", path);
     }
@@ -249,6 +250,18 @@ static qr_rc make_dir(const struct qr_io *io, const char *path, mode_t mode, qr_
     return rc;
 }
 
+/* F2: whoever made the folder may have died before the sync. Above folders of our own we may not be allowed to. */
+static qr_rc sync_existing(const struct qr_io *io, const char *path, qr_err *err)
+{
+    int parent_fd;
+    qr_rc rc = open_folder_of(io, path, &parent_fd, err);
+    if (rc == QR_OK) {
+        rc = sync_folder(io, parent_fd, path, err);
+        close_file(io, parent_fd);
+    }
+    return rc == QR_DENIED ? QR_OK : rc;
+}
+
 qr_rc qr_fs_make_dirs(const struct qr_io *io, const char *path, mode_t mode, qr_err *err)
 {
     QR_CLEANUP(qr_free_ptr) char *prefix = qr_copy_string(path);
@@ -259,14 +272,15 @@ qr_rc qr_fs_make_dirs(const struct qr_io *io, const char *path, mode_t mode, qr_
     if (len == 0) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "the folder's path is empty");
     }
+    bool made = false;
     for (size_t i = 1; i <= len; i++) {
         if ((path[i] == '/' || path[i] == '\0') && path[i - 1] != '/') {
             prefix[i] = '\0';
-            QR_TRY(make_dir(io, prefix, mode, err));
+            QR_TRY(make_dir(io, prefix, mode, &made, err));
             prefix[i] = path[i];
         }
     }
-    return QR_OK;
+    return made ? QR_OK : sync_existing(io, path, err);
 }
 
 /* ---- the lock ---- */

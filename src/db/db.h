@@ -71,7 +71,9 @@ enum qr_db_level {
 
 typedef qr_rc qr_tx_fn(struct qr_tx *tx, void *arg, qr_err *err);
 
-/* Returns after the commit. Any rc but QR_OK, the function's own included, means that nothing was changed. */
+/* Returns after the commit. Any rc but QR_OK, the function's own included, means that nothing was changed; with one
+ * exception that cannot be helped: where storage or server failed during the commit and did not come back in time, the
+ * message says that the outcome is not known. */
 qr_rc qr_db_write(struct qr_db *db, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err);
 
 /* Runs over one snapshot; QR_TIMEOUT when it passes the read deadline. */

@@ -142,7 +142,6 @@ static qr_rc build_commit(struct postgres_conn *conn, qr_err *err)
     if (!conn->is_mark_prepared) {
         qr_buf_add_text(sql, "PREPARE mark (uuid) AS INSERT INTO quire_commit (id) "
                              "SELECT $1 WHERE pg_current_xact_id_if_assigned() IS NOT NULL; ");
-        conn->is_mark_prepared = true; /* a rollback does not undo it */
     }
     qr_buf_printf(sql, "EXECUTE mark ('" MARK_FORMAT "'); ", high, low);
     if (low - conn->mark_low_kept > MARKS_KEPT_MAX) {
@@ -159,6 +158,7 @@ static enum verdict commit(struct postgres_conn *conn, struct write *w, qr_err *
     if (build_commit(conn, err) != QR_OK) {
         return REFUSED;
     }
+    conn->is_mark_prepared = true; /* a rollback does not undo it */
     w->mark_high = conn->mark_high;
     w->mark_low = conn->mark_low;
     PGresult *result = NULL;

@@ -16,7 +16,7 @@
 
 enum {
     LOSSES = 320,
-    FAILED_SYNC_LOSSES = 60,
+    FAILED_SYNC_LOSSES = 160,
     CONTROL_LOSSES = 40,
     GENERATIONS = 5, /* losses of one database before a fresh one */
     PRODUCERS = 4,
@@ -319,7 +319,8 @@ QR_TEST_WITH_TIMEOUT(no_acknowledged_write_is_lost_after_a_failed_sync, 600) /* 
         begin_life(&life, t, i, stats, false);
         life.disk.seed = qr_rand_u64(&chance.rand);
         life.disk.fail_sync_at = 1 + qr_rand_below(&chance.rand, OPERATIONS_MAX / 2);
-        life.disk.crash_at = life.disk.fail_sync_at + 1 + qr_rand_below(&chance.rand, OPERATIONS_MAX / 2);
+        /* either while the database copes with it, or when it believes to have done so */
+        life.disk.crash_at = life.disk.fail_sync_at + 1 + qr_rand_below(&chance.rand, i % 2 ? 25 : OPERATIONS_MAX / 4);
         lose_power_once(&life, &tally);
         failed_syncs += stats->failed_syncs > 0;
         QR_CHECK_RC(QR_OK, check(&life, &err));

@@ -197,7 +197,9 @@ static int run_one(struct qr_test *t, const char *suite)
         run_child(t);
     }
     close(fds[1]);
-    const unsigned timeout_s = t->timeout_s ? t->timeout_s : QR_TEST_TIMEOUT_S;
+    /* make test-long repeats ten times as much */
+    const unsigned patience = getenv("QUIRE_TEST_LONG") ? 20 : 1;
+    const unsigned timeout_s = (t->timeout_s ? t->timeout_s : QR_TEST_TIMEOUT_S) * patience;
     const int status = wait_child(child, timeout_s);
     kill(-child, SIGKILL); /* what the test left running */
     clock_gettime(CLOCK_MONOTONIC, &ended);

@@ -258,6 +258,45 @@ QR_TEST(a_durable_write_syncs_the_log_and_a_relaxed_one_does_not) /* DB-1 DB-4 *
     qr_db_close(db);
 }
 
+struct lone_write {
+    struct qr_db *db;
+    enum qr_db_level level;
+    int64_t id;
+    pthread_t thread;
+};
+
+static void *run_lone_write(void *arg)
+{
+    struct lone_write *w = arg;
+    qr_db_write(w->db, w->level, insert_row, &w->id, NULL);
+    return NULL;
+}
+
+QR_TEST(a_batch_is_as_durable_as_the_strictest_of_its_writes) /* DB-1 */
+{
+    struct qr_db *db = open_db(t);
+    struct held_batch held = {.db = db};
+    sem_init(&held.writer_is_held, 0, 0);
+    sem_init(&held.let_go, 0, 0);
+    pthread_create(&held.holder, NULL, run_holder, &held);
+    sem_wait(&held.writer_is_held);
+    struct lone_write writes[] = {{db, QR_RELAXED, 1, 0}, {db, QR_DURABLE, 2, 0}, {db, QR_RELAXED, 3, 0}};
+    for (size_t i = 0; i < QR_COUNT(writes); i++) {
+        pthread_create(&writes[i].thread, NULL, run_lone_write, &writes[i]);
+        wait_until_queued(db, i + 1); /* in this order */
+    }
+    const uint64_t commits = stats_of(db).commits;
+    const uint64_t syncs = fault_vfs_calls(FAULT_SYNC);
+    sem_post(&held.let_go);
+    pthread_join(held.holder, NULL);
+    for (size_t i = 0; i < QR_COUNT(writes); i++) {
+        pthread_join(writes[i].thread, NULL);
+    }
+    QR_CHECK_INT(commits + 1, stats_of(db).commits);
+    QR_CHECK_INT(syncs + 1, fault_vfs_calls(FAULT_SYNC));
+    qr_db_close(db);
+}
+
 /* ---- the log ---- */
 
 static int64_t log_file_bytes(struct qr_test *t)
