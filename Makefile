@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 run: ## show what there is: writes under load, SIGKILL, and nothing acknowledged is lost
 	@tools/setup build
 	@tools/build release quire db_demo
-	@folder=$$(mktemp -d) && build/tests/db_demo "$$folder"; status=$$?; rm -rf "$$folder"; exit $$status
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 130' INT TERM && build/tests/db_demo "$$folder"
 
 test: ## build with sanitizers and run all tests
 	@tools/setup test

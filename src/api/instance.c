@@ -12,7 +12,7 @@ enum {
 #include "base/config_keys.h"
 #undef QR_KEY
 };
-_Static_assert(DEFAULT_DATABASE_READERS == (int)QR_DB_READERS, "database.readers");
+_Static_assert(DEFAULT_DATABASE_CONNECTIONS == (int)QR_DB_READERS, "database.connections");
 _Static_assert(DEFAULT_DATABASE_READ_DEADLINE_MS == (int)QR_DB_READ_DEADLINE_MS, "database.read_deadline_ms");
 _Static_assert(DEFAULT_DATABASE_WRITE_DEADLINE_MS == (int)QR_DB_WRITE_DEADLINE_MS, "database.write_deadline_ms");
 _Static_assert(DEFAULT_DATABASE_WAL_SOFT_LIMIT == (int)QR_DB_WAL_SOFT_BYTES, "database.wal_soft_limit");
@@ -27,8 +27,14 @@ static bool uses_sqlite(const struct quire *quire)
 
 static qr_rc make_folder(const struct quire *quire, qr_err *err)
 {
-    const qr_rc rc = qr_fs_make_dirs(quire->io, qr_config_text(&quire->config, QR_CONFIG_DATA_DIR), 0700, err);
-    if (rc == QR_DENIED && err) {
+    enum { PATH_BYTES_MAX = 480 }; /* SQLite's paths end at 512, the names of its files included */
+    const char *path = qr_config_text(&quire->config, QR_CONFIG_DATA_DIR);
+    if (strlen(path) > PATH_BYTES_MAX) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "the path of the data folder has %zu bytes; at most %d are allowed",
+                       strlen(path), (int)PATH_BYTES_MAX);
+    }
+    const qr_rc rc = qr_fs_make_dirs(quire->io, path, 0700, err);
+    if ((rc == QR_DENIED || rc == QR_NOT_FOUND || rc == QR_CONFLICT) && err) {
         return qr_fail(err, QR_CODE_DATA_READONLY, "%s", err->msg); /* has its own remedy, so its own code */
     }
     return rc;
@@ -61,7 +67,7 @@ static qr_rc open_database(struct quire *quire, const struct qr_instance_options
         .io = options->io,
         .clock = options->clock,
         .rand = options->rand,
-        .readers_max = (int)qr_config_number(config, QR_CONFIG_DATABASE_READERS),
+        .readers_max = (int)qr_config_number(config, QR_CONFIG_DATABASE_CONNECTIONS),
         .read_deadline_ms = qr_config_number(config, QR_CONFIG_DATABASE_READ_DEADLINE_MS),
         .write_deadline_ms = qr_config_number(config, QR_CONFIG_DATABASE_WRITE_DEADLINE_MS),
         .wal_soft_bytes = qr_config_number(config, QR_CONFIG_DATABASE_WAL_SOFT_LIMIT),

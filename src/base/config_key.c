@@ -16,6 +16,12 @@ const struct qr_config_key *qr_config_key(enum qr_config_id id)
     return &keys[id];
 }
 
+qr_str qr_config_quotable(qr_str text)
+{
+    const bool may_be_url = text.len && (memmem(text.ptr, text.len, "://", 3) || memchr(text.ptr, '@', text.len));
+    return may_be_url ? QR_STR("(not shown)") : text;
+}
+
 qr_rc qr_config_require(qr_str name, enum qr_config_id *ret_id, qr_err *err)
 {
     enum { SHOWN_BYTES_MAX = 100 };
@@ -27,7 +33,7 @@ qr_rc qr_config_require(qr_str name, enum qr_config_id *ret_id, qr_err *err)
         }
         qr_nearest_offer(&nearest, qr_str_of(keys[id].name));
     }
-    const qr_str shown = qr_utf8_prefix(name, SHOWN_BYTES_MAX);
+    const qr_str shown = qr_config_quotable(qr_utf8_prefix(name, SHOWN_BYTES_MAX));
     if (nearest.name.ptr) {
         return qr_fail(err, QR_CODE_UNKNOWN_FIELD, "no setting is called \"%.*s\"; did you mean %s?", QR_STR_ARG(shown),
                        nearest.name.ptr);
@@ -155,7 +161,7 @@ qr_rc qr_config_parse_value(const struct qr_config_key *key, qr_str text, int64_
         return qr_fail(err, QR_CODE_INVALID_VALUE, "the value of %s (not shown) is not allowed; allowed: %s", key->name,
                        allowed.data);
     }
-    const qr_str shown = qr_utf8_prefix(text, SHOWN_BYTES_MAX);
+    const qr_str shown = qr_config_quotable(qr_utf8_prefix(text, SHOWN_BYTES_MAX));
     return qr_fail(err, QR_CODE_INVALID_VALUE, "%s = \"%.*s%s\" is not allowed; allowed: %s", key->name,
                    QR_STR_ARG(shown), shown.len < text.len ? "…" : "", allowed.data);
 }
@@ -219,45 +225,63 @@ void qr_config_add_default(struct qr_buf *out, const struct qr_config_key *key)
     }
 }
 
-/* Adds USER:*** and gives the rest from the '@' on. From the first ':' to the last '@': a password that holds either of
- * them itself must not show a part; a URL that holds more of them than that shows less than it might. */
-static qr_str add_user_part(struct qr_buf *out, qr_str url)
+static bool has_any(qr_str text, const char *characters)
 {
-    const char *scheme_end = memmem(url.ptr, url.len, "://", 3);
-    const char *user = scheme_end ? scheme_end + 3 : url.ptr;
-    const char *at = memrchr(user, '@', url.len - (size_t)(user - url.ptr));
-    const char *colon = at ? memchr(user, ':', (size_t)(at - user)) : NULL;
-    if (!colon) {
-        return url;
+    for (size_t i = 0; i < text.len; i++) {
+        if (strchr(characters, text.ptr[i])) {
+            return true;
+        }
     }
-    qr_buf_add(out, (qr_str){url.ptr, (size_t)(colon + 1 - url.ptr)});
-    qr_buf_add_text(out, "***");
-    return (qr_str){at, url.len - (size_t)(at - url.ptr)};
+    return false;
 }
 
-/* Parameters that may be passwords: those named so, and those whose name is percent-encoded. */
-static bool is_secret_parameter(qr_str name)
+/* A port is a number. Behind the ':' of "postgresql://user:password", where the host was forgotten, there is something
+ * else. */
+static bool is_host(qr_str text)
 {
-    return memmem(name.ptr, name.len, "password", 8) || memchr(name.ptr, '%', name.len);
+    const char *colon = text.len ? memrchr(text.ptr, ':', text.len) : NULL;
+    const char *bracket = text.len ? memrchr(text.ptr, ']', text.len) : NULL; /* of an IPv6 address */
+    if (!colon || (bracket && bracket > colon)) {
+        return true;
+    }
+    const size_t port_len = text.len - (size_t)(colon + 1 - text.ptr);
+    return strspn(colon + 1, "0123456789,") >= port_len;
+}
+
+/* Shows user, host, port and database of "USER:PASSWORD@HOST:PORT/DATABASE?…"; false when it is not plain which is which:
+ * a password that was not escaped may hold any of the separators. Parameters are never shown: any may be a secret. */
+static bool add_place(struct qr_buf *out, qr_str rest)
+{
+    const char *at = rest.len ? memrchr(rest.ptr, '@', rest.len) : NULL;
+    qr_str user = {rest.ptr, at ? (size_t)(at - rest.ptr) : 0};
+    qr_str place = {rest.ptr + user.len + (at ? 1 : 0), rest.len - user.len - (at ? 1 : 0)};
+    const size_t whole_len = place.len;
+    for (const char *stop = "?#;&"; *stop; stop++) {
+        qr_str tail = place;
+        place = qr_str_split(&tail, *stop);
+    }
+    qr_str path = place;
+    if (has_any(user, "/?#;&@") || !is_host(qr_str_split(&path, '/'))) {
+        return false;
+    }
+    const qr_str name = qr_str_split(&user, ':');
+    qr_buf_add(out, name);
+    qr_buf_add_text(out, !at ? "" : at > rest.ptr + name.len ? ":***@" : "@");
+    qr_buf_add(out, place);
+    qr_buf_add_text(out, place.len < whole_len ? "?***" : "");
+    return true;
 }
 
 void qr_config_add_shown(struct qr_buf *out, const struct qr_config_key *key, qr_str text)
 {
-    if (!key->secret || text.len == 0) {
-        qr_buf_add(out, text);
+    if (!key->secret || !has_any(text, ":@")) {
+        qr_buf_add(out, text); /* "sqlite" */
         return;
     }
-    qr_str rest = add_user_part(out, text);
-    const bool has_parameters = memchr(rest.ptr, '?', rest.len) != NULL;
-    qr_buf_add(out, qr_str_split(&rest, '?'));
-    qr_buf_add_text(out, has_parameters ? "?" : "");
-    while (rest.len) {
-        qr_str value = qr_str_split(&rest, '&');
-        const bool has_value = memchr(value.ptr, '=', value.len) != NULL;
-        const qr_str name = qr_str_split(&value, '=');
-        qr_buf_add(out, name);
-        qr_buf_add_text(out, has_value ? "=" : "");
-        qr_buf_add(out, has_value && is_secret_parameter(name) ? QR_STR("***") : value);
-        qr_buf_add_text(out, rest.len ? "&" : "");
+    const char *scheme_end = memmem(text.ptr, text.len, "://", 3);
+    const size_t scheme_len = scheme_end ? (size_t)(scheme_end + 3 - text.ptr) : 0;
+    qr_buf_add(out, (qr_str){text.ptr, scheme_len});
+    if (!add_place(out, (qr_str){text.ptr + scheme_len, text.len - scheme_len})) {
+        qr_buf_add_text(out, "***");
     }
 }

@@ -39,6 +39,10 @@ enum {
 };
 
 const struct qr_config_key *qr_config_key(enum qr_config_id id);
+/* A wrong name or value as an error may repeat it: a url that slipped into the wrong place is not shown, it may hold a
+ * password (I10). */
+qr_str qr_config_quotable(qr_str text);
+
 /* The key with this name, or `unknown_field` with the nearest one. */
 qr_rc qr_config_require(qr_str name, enum qr_config_id *ret_id, qr_err *err);
 /* "QUIRE_SECTION_KEY" */

@@ -45,6 +45,22 @@ const char *qr_policy_name(enum qr_policy policy)
     return "fail";
 }
 
+/* A message that filled its room may have been cut inside a character. */
+static void end_at_character(char msg[static QR_ERR_MSG_SIZE])
+{
+    size_t len = strlen(msg);
+    if (len < QR_ERR_MSG_SIZE - 1) {
+        return;
+    }
+    while (len > 0 && (msg[len - 1] & 0x80) != 0) {
+        len--; /* a whole character at the very end is lost with it: nobody misses it */
+        if ((msg[len] & 0xC0) == 0xC0) {
+            break;
+        }
+    }
+    msg[len] = '\0';
+}
+
 qr_rc qr_failv(qr_err *err, qr_code code, const char *fmt, va_list args)
 {
     const qr_rc rc = qr_code_info(code)->rc;
@@ -52,6 +68,7 @@ qr_rc qr_failv(qr_err *err, qr_code code, const char *fmt, va_list args)
         /* formatted aside first: an argument may be the old message itself */
         char msg[QR_ERR_MSG_SIZE];
         vsnprintf(msg, sizeof msg, fmt, args);
+        end_at_character(msg);
         err->rc = rc;
         err->code = code;
         memcpy(err->msg, msg, sizeof msg);

@@ -340,7 +340,7 @@ qr_rc qr_file_lock_take(struct qr_file_lock *lock, const struct qr_io *io, const
 {
     *lock = (struct qr_file_lock){.io = io, .fd = -1};
     const qr_str folder = qr_path_parent(qr_str_of(path));
-    const int fd = (int)TEMP_FAILURE_RETRY(io->open(io, path, O_RDWR | O_CREAT, 0600));
+    const int fd = (int)TEMP_FAILURE_RETRY(io->open(io, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
     if (fd < 0) {
         return fail_open_lock(errno, path, folder, err);
     }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -22,6 +23,10 @@ static int run(struct cli *cli, int argc, char **argv)
 {
     qr_err err = {0};
     if (cli_parse(cli, argc, argv, &err) != QR_OK || qr_failpoints_load_env(&err) != QR_OK) {
+        return cli_fail(cli, &err);
+    }
+    if (cli->help && cli->json) {
+        qr_fail(&err, QR_CODE_USAGE, "help is text for people: leave --json away");
         return cli_fail(cli, &err);
     }
     if (cli->help && cli->command) {
@@ -44,6 +49,7 @@ int main(int argc, char **argv)
     if (!open_closed_streams()) {
         return qr_code_info(QR_CODE_IO_ERROR)->exit_code;
     }
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, not the end of the process */
     struct cli cli = {0};
     qr_config_init(&cli.config);
     int exit_code = run(&cli, argc, argv);

@@ -43,10 +43,7 @@ qr_rc qr_tx_run(struct qr_tx *tx, qr_tx_fn *fn, void *arg, qr_err *err)
 static qr_rc undo_nested(struct qr_tx *tx, qr_rc rc, qr_err *err)
 {
     if (tx->doomed) {
-        /* nothing is left to return to: the whole transaction has this failure */
-        if (tx->failed.rc == QR_OK) {
-            tx->failed = err ? *err : (qr_err){.rc = rc, .code = QR_CODE_INTERNAL};
-        }
+        assert(tx->failed.rc != QR_OK); /* nothing is left to return to: the whole transaction has this failure */
         return rc;
     }
     qr_err failure = {0};
@@ -242,11 +239,14 @@ qr_rc qr_tx_notify(struct qr_tx *tx, const char *channel, qr_err *err)
 
 qr_rc qr_db_listen(struct qr_db *db, const char *channel, qr_listen_fn *fn, void *arg, qr_err *err)
 {
+    if (db->driver->listen) {
+        QR_TRY(db->driver->listen(db, channel, err));
+    }
     assert(db->listener_count < QR_DB_LISTENERS_MAX);
     db->listeners[db->listener_count] = (struct qr_listener){channel, fn, arg};
     /* PostgreSQL's thread may already be calling those registered before */
     __atomic_store_n(&db->listener_count, db->listener_count + 1, __ATOMIC_RELEASE);
-    return db->driver->listen ? db->driver->listen(db, channel, err) : QR_OK;
+    return QR_OK;
 }
 
 void qr_db_wake(struct qr_db *db, const char *channel)
@@ -280,12 +280,15 @@ static qr_rc read_version(struct qr_tx *tx, void *arg, qr_err *err)
     return qr_tx_get_i64(tx, "SELECT coalesce(max(version), 0) FROM quire_schema", QR_NO_VALS, NULL, version, err);
 }
 
-static qr_rc refuse_newer(const struct migration_state *state, qr_err *err)
+qr_rc qr_db_check_version(int64_t version, int64_t known, qr_err *err)
 {
-    if (state->version > state->known) {
+    if (version < 0) {
+        return qr_fail(err, QR_CODE_DATA_CORRUPT, "the database has schema version %lld", (long long)version);
+    }
+    if (version > known) {
         return qr_fail(err, QR_CODE_SCHEMA_NEWER,
                        "the database has schema version %lld, this program knows versions up to %lld",
-                       (long long)state->version, (long long)state->known);
+                       (long long)version, (long long)known);
     }
     return QR_OK;
 }
@@ -301,16 +304,17 @@ static qr_rc migrate_one(struct qr_tx *tx, void *arg, qr_err *err)
                         "applied_at INTEGER NOT NULL) STRICT",
                         err));
     QR_TRY(read_version(tx, &state->version, err));
-    QR_TRY(refuse_newer(state, err));
+    QR_TRY(qr_db_check_version(state->version, state->known, err));
     if (state->version == state->known) {
         return QR_OK;
     }
     const struct qr_migration *step = &state->migrations[state->version];
     int64_t now_ms = 0;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
-    if (qr_tx_script(tx, step->sql, err) != QR_OK) {
+    const qr_rc rc = qr_tx_script(tx, step->sql, err);
+    if (rc != QR_OK) {
         qr_err_prefix(err, "migration %lld (%s)", (long long)state->version + 1, step->name);
-        return require_usable(tx, NULL);
+        return rc;
     }
     QR_TRY(qr_tx_exec(tx, "INSERT INTO quire_schema (version, name, applied_at) VALUES (?1, ?2, ?3)",
                       QR_VALS(qr_val_i64(state->version + 1), qr_val_text(qr_str_of(step->name)), qr_val_i64(now_ms)),
@@ -323,7 +327,7 @@ static qr_rc migrate(struct qr_db *db, const struct qr_db_options *options, qr_e
 {
     struct migration_state state = {options->migrations, (int64_t)options->migration_count, 0};
     QR_TRY(qr_db_read(db, read_version, &state.version, err));
-    QR_TRY(refuse_newer(&state, err));
+    QR_TRY(qr_db_check_version(state.version, state.known, err));
     while (state.version < state.known) {
         QR_TRY(qr_db_write(db, QR_DURABLE, migrate_one, &state, err));
     }

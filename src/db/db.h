@@ -53,7 +53,8 @@ enum {
 };
 
 /* Opens, creating what is missing, and brings the schema up to date. Refuses with `data_foreign`, `data_corrupt`,
- * `schema_newer`, `data_readonly`, `disk_full` or `unavailable`, and then has changed nothing. */
+ * `schema_newer`, `data_readonly`, `disk_full`, `io_error`, `timeout`, `unavailable` or `invalid_value`; the data is then as
+ * it was, but for migrations that were completed before one failed. */
 qr_rc qr_db_open(struct qr_db **ret_db, const struct qr_db_options *options, qr_err *err);
 
 /* Waits for writes under way. No call may be running or follow. */

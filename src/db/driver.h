@@ -41,6 +41,9 @@ struct qr_db {
     size_t listener_count;
 };
 
+/* `schema_newer` or `data_corrupt` unless this program, which knows versions up to `known`, can work with it. */
+qr_rc qr_db_check_version(int64_t version, int64_t known, qr_err *err);
+
 /* Calls the listeners of a channel, NULL = of all. */
 void qr_db_wake(struct qr_db *db, const char *channel);
 

@@ -143,18 +143,19 @@ static qr_rc begin_read(struct postgres_conn *conn, struct postgres_db *db, int6
     return postgres_command(conn, sql, err);
 }
 
-/* *ret_again: it failed through no fault of its own. */
+/* *ret_again: it failed through no fault of its own; *ret_stale: once more is worth it. */
 static qr_rc read_once(struct postgres_db *db, int64_t deadline_us, qr_tx_fn *fn, void *arg, bool *ret_again,
-                       qr_err *err)
+                       bool *ret_stale, qr_err *err)
 {
     struct postgres_conn *conn;
-    *ret_again = false;
+    *ret_again = *ret_stale = false;
     QR_TRY(postgres_take(db, deadline_us, &conn, err));
     qr_rc rc = begin_read(conn, db, deadline_us, err);
     if (rc == QR_OK) {
         rc = qr_tx_run(&conn->tx, fn, arg, err);
     }
     *ret_again = conn->run_again;
+    *ret_stale = conn->plan_is_stale;
     if (!conn->is_broken) {
         conn->deadline_us = qr_thread_mono_us() + 1000000;
         postgres_command(conn, "ROLLBACK", NULL);
@@ -165,10 +166,11 @@ static qr_rc read_once(struct postgres_db *db, int64_t deadline_us, qr_tx_fn *fn
 
 static qr_rc read_until(struct postgres_db *db, int64_t deadline_us, qr_tx_fn *fn, void *arg, qr_err *err)
 {
-    bool is_to_run_again;
-    qr_rc rc = read_once(db, deadline_us, fn, arg, &is_to_run_again, err);
+    bool is_to_run_again, plan_is_stale;
+    qr_rc rc = read_once(db, deadline_us, fn, arg, &is_to_run_again, &plan_is_stale, err);
+    is_to_run_again = is_to_run_again || plan_is_stale;
     for (unsigned attempt = 0; is_to_run_again && postgres_back_off(db, attempt, deadline_us); attempt++) {
-        rc = read_once(db, deadline_us, fn, arg, &is_to_run_again, err);
+        rc = read_once(db, deadline_us, fn, arg, &is_to_run_again, &plan_is_stale, err);
     }
     return rc;
 }

@@ -40,6 +40,7 @@ struct postgres_conn {
     int64_t timeout_set_us; /* when the server was last told how much time is left */
     bool is_broken;         /* lost, or in a state nobody knows: closed instead of used again */
     bool run_again;         /* the function failed through no fault of its own */
+    bool plan_is_stale;     /* another process has changed a table under a prepared statement: worth one more run */
     bool is_mark_prepared;
     uint64_t mark_high;         /* its commit marks are (mark_high, 1), (mark_high, 2), … */
     uint64_t mark_low;          /* the last one used */

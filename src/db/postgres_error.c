@@ -24,6 +24,7 @@ static const struct meaning {
     {"3F000", QR_CODE_UNAVAILABLE, false, false, ": create the schema, or correct search_path in the database url"},
     {"40001", QR_CODE_INTERNAL, true, true, ""},
     {"40P01", QR_CODE_INTERNAL, true, true, ""},
+    {"42P07", QR_CODE_DATA_FOREIGN, false, false, ": give Quire a schema or a database of its own"},
     {"42501", QR_CODE_FORBIDDEN, false, false, ": grant it to the user of the database url"},
     {"53100", QR_CODE_DISK_FULL, false, true, ""},
     {"53200", QR_CODE_OUT_OF_MEMORY, false, true, ""},
@@ -74,7 +75,7 @@ qr_rc postgres_fail(struct postgres_conn *conn, const PGresult *result, qr_err *
     }
     /* a table was changed under a prepared statement: this connection's are of no more use */
     if (strcmp(state, "0A000") == 0 || strcmp(state, "26000") == 0) {
-        conn->is_broken = true;
+        conn->is_broken = conn->plan_is_stale = true;
     }
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     return qr_fail(err, meaning->code, "PostgreSQL: %s (%s)%s", message ? message : "no message", state,

@@ -103,6 +103,13 @@ static bool is_stopping(struct postgres_listen *listen)
     return listen->stopping;
 }
 
+/* A process that writes and ends at once still tells the others. */
+static bool has_work(struct postgres_listen *listen)
+{
+    QR_LOCKED(&listen->lock);
+    return !listen->stopping || listen->dirty.count > 0;
+}
+
 static qr_rc listen_to_new(struct session *s)
 {
     struct postgres_listen *listen = &s->db->listen;
@@ -134,7 +141,8 @@ static qr_rc tell_dirty(struct session *s, int64_t *ret_due_us)
     {
         QR_LOCKED(&listen->lock);
         dirty = listen->dirty;
-        *ret_due_us = dirty.count > 0 && now_us < s->next_notify_us ? s->next_notify_us : 0;
+        const bool may_wait = !listen->stopping && now_us < s->next_notify_us;
+        *ret_due_us = dirty.count > 0 && may_wait ? s->next_notify_us : 0;
         if (dirty.count == 0 || *ret_due_us > 0) {
             return QR_OK;
         }
@@ -183,13 +191,15 @@ static void sleep_until(const struct postgres_listen *listen, int socket, int64_
 static void serve(struct session *s)
 {
     struct postgres_listen *listen = &s->db->listen;
-    while (!is_stopping(listen)) {
+    while (has_work(listen)) {
         int64_t due_us;
         if (listen_to_new(s) != QR_OK || tell_dirty(s, &due_us) != QR_OK || !PQconsumeInput(s->conn->pq)) {
             return;
         }
         deliver(s);
-        sleep_until(listen, PQsocket(s->conn->pq), due_us);
+        if (!is_stopping(listen)) {
+            sleep_until(listen, PQsocket(s->conn->pq), due_us);
+        }
     }
 }
 
@@ -201,29 +211,44 @@ static void pause_before_retry(struct postgres_db *db, unsigned failures)
     }
 }
 
+/* One connection, from its making to its end; false when it was of no use. */
+static bool hold_session(struct postgres_db *db, unsigned sessions)
+{
+    struct session s = {.db = db};
+    bool is_final;
+    if (postgres_connect(&s.conn, db, qr_thread_mono_us() + CONNECT_US_MAX, &is_final, NULL) != QR_OK) {
+        return false;
+    }
+    {
+        QR_LOCKED(&db->listen.lock);
+        db->listen.heard_count = 0;
+    }
+    const bool is_listening = listen_to_new(&s) == QR_OK;
+    if (is_listening) {
+        if (sessions > 0) {
+            qr_db_wake(&db->base, NULL); /* what was told in between was not heard */
+        }
+        serve(&s);
+    }
+    postgres_disconnect(s.conn);
+    return is_listening;
+}
+
 static void *listen_main(void *arg)
 {
     struct postgres_db *db = arg;
     unsigned failures = 0, sessions = 0;
-    while (!is_stopping(&db->listen)) {
-        struct session s = {.db = db};
-        bool is_final;
-        if (postgres_connect(&s.conn, db, qr_thread_mono_us() + CONNECT_US_MAX, &is_final, NULL) != QR_OK) {
+    while (has_work(&db->listen)) {
+        const bool was_stopping = is_stopping(&db->listen);
+        if (hold_session(db, sessions)) {
+            sessions++;
+            failures = 0;
+        } else {
             pause_before_retry(db, failures++);
-            continue;
         }
-        failures = 0;
-        {
-            QR_LOCKED(&db->listen.lock);
-            db->listen.heard_count = 0;
+        if (was_stopping) {
+            break; /* it had its one attempt */
         }
-        if (listen_to_new(&s) == QR_OK) {
-            if (sessions++ > 0) {
-                qr_db_wake(&db->base, NULL); /* what was told in between was not heard */
-            }
-            serve(&s);
-        }
-        postgres_disconnect(s.conn);
     }
     return NULL;
 }

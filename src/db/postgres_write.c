@@ -29,6 +29,7 @@ struct write {
     void *arg;
     int64_t deadline_us;
     unsigned runs;
+    bool met_stale_plan;
     int64_t began_us;             /* the last one */
     uint64_t mark_high, mark_low; /* its mark */
 };
@@ -147,7 +148,6 @@ static qr_rc build_commit(struct postgres_conn *conn, qr_err *err)
     if (low - conn->mark_low_kept > MARKS_KEPT_MAX) {
         qr_buf_printf(sql, "DELETE FROM quire_commit WHERE id BETWEEN '" MARK_FORMAT "' AND '" MARK_FORMAT "'; ", high,
                       conn->mark_low_kept, high, low - 1);
-        conn->mark_low_kept = low;
     }
     qr_buf_add_text(sql, "COMMIT");
     return qr_buf_check(sql, err);
@@ -173,6 +173,9 @@ static enum verdict commit(struct postgres_conn *conn, struct write *w, qr_err *
         return IN_DOUBT;
     }
     if (is_committed) {
+        if (conn->mark_low - conn->mark_low_kept > MARKS_KEPT_MAX) {
+            conn->mark_low_kept = conn->mark_low; /* the older ones were deleted with it */
+        }
         return COMMITTED;
     }
     if (rc == QR_OK) {
@@ -189,7 +192,8 @@ static enum verdict run_on(struct postgres_conn *conn, struct write *w, qr_err *
     }
     w->runs++;
     qr_rc rc = qr_tx_run(&conn->tx, w->fn, w->arg, err);
-    if (conn->run_again) {
+    if (conn->run_again || (conn->plan_is_stale && !w->met_stale_plan)) {
+        w->met_stale_plan = conn->plan_is_stale;
         return AGAIN; /* whatever the function made of it */
     }
     if (rc == QR_OK) {

@@ -16,6 +16,8 @@ struct sqlite_conn {
     struct qr_map statements; /* SQL text → struct cached_statement */
     const struct qr_clock *clock;
     int64_t deadline_mono_ms;   /* statements are interrupted after it; 0 = never */
+    int64_t bound_bytes;        /* texts and blobs that the current function has given to statements */
+    int64_t bound_bytes_max;    /* that a function may give: the log must have room for it; 0 = any */
     qr_code seen_storage_error; /* the last I/O failure a statement met, for the writer to act on; else QR_CODE_NONE */
     struct sqlite_conn *next;   /* in the pool */
 };
@@ -65,6 +67,7 @@ struct sqlite_db {
     int readers_max;
     int64_t read_deadline_ms;
     int64_t wal_soft_bytes, wal_hard_bytes;
+    int64_t schema_known; /* the newest version this program knows */
     pthread_t writer_thread, checkpoint_thread;
 
     /* the writer thread's alone */
@@ -119,13 +122,17 @@ void *sqlite_writer_main(void *arg);
 void *sqlite_checkpoint_main(void *arg);
 /* The writer calls it before each batch; `unavailable` when the log is full and a read holds it. */
 qr_rc sqlite_wal_make_room(struct sqlite_db *db, qr_err *err);
+/* How many bytes of values a batch may hold before it takes no further function. */
+int64_t sqlite_wal_batch_bytes(const struct sqlite_db *db);
 /* The writer calls it after each commit. */
 void sqlite_wal_grew(struct sqlite_db *db);
 /* Waits until no background checkpoint runs, and keeps new ones from starting until sqlite_readers_resume. */
 void sqlite_checkpoint_pause(struct sqlite_db *db);
 
 /* sqlite_open.c */
-qr_rc sqlite_writer_connect(struct sqlite_db *db, qr_err *err);
+/* Opens the write connection. Only at the start may a file be made: one that goes missing later is a fault of the storage,
+ * and a new one in its place would hide it. */
+qr_rc sqlite_writer_connect(struct sqlite_db *db, bool may_create, qr_err *err);
 
 /* The functions of the driver table that run inside a transaction (sqlite_conn.c). */
 qr_rc sqlite_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count, int64_t *ret_changes,

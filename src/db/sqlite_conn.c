@@ -31,6 +31,7 @@ static struct sqlite_conn *conn_of(struct qr_tx *tx)
 static qr_code code_of(int extended_rc, int system_errno)
 {
     const bool no_space = system_errno == ENOSPC || system_errno == EDQUOT;
+    const bool no_files = system_errno == EMFILE || system_errno == ENFILE;
     switch (extended_rc) {
     case SQLITE_IOERR_NOMEM:
         return QR_CODE_OUT_OF_MEMORY;
@@ -49,8 +50,8 @@ static qr_code code_of(int extended_rc, int system_errno)
     case SQLITE_IOERR:
         return no_space ? QR_CODE_DISK_FULL : QR_CODE_IO_ERROR;
     case SQLITE_CANTOPEN:
-        if (no_space) {
-            return QR_CODE_DISK_FULL;
+        if (no_space || no_files) {
+            return no_space ? QR_CODE_DISK_FULL : QR_CODE_UNAVAILABLE;
         }
         return system_errno == EACCES || system_errno == EROFS || system_errno == EPERM ? QR_CODE_DATA_READONLY
                                                                                         : QR_CODE_IO_ERROR;
@@ -102,6 +103,9 @@ static qr_rc set_up(struct sqlite_conn *conn, enum sqlite_role role, qr_err *err
     sqlite3_db_config(conn->handle, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
     sqlite3_db_config(conn->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(conn->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    /* closing copies nothing: SQLite trusts what earlier checkpoints copied, and after a failed sync only the log as a
+     * whole can be trusted (W4). An orderly close of a sound database lifts it. */
+    sqlite3_db_config(conn->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     char cache[64];
     snprintf(cache, sizeof cache, "PRAGMA cache_size = -%d",
              role == SQLITE_ROLE_WRITER ? WRITER_CACHE_KB : READER_CACHE_KB);
@@ -112,7 +116,6 @@ static qr_rc set_up(struct sqlite_conn *conn, enum sqlite_role role, qr_err *err
     /* sqlite_wal.c decides when; a commit must not be slowed by a checkpoint */
     QR_TRY(sqlite_conn_exec(conn, "PRAGMA wal_autocheckpoint = 0", "setting up a connection", err));
     if (role == SQLITE_ROLE_READER) {
-        sqlite3_db_config(conn->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite3_progress_handler(conn->handle, PROGRESS_STEPS, past_deadline, conn);
         QR_TRY(sqlite_conn_exec(conn, "PRAGMA query_only = ON", "setting up a connection", err));
     }
@@ -242,6 +245,16 @@ static int bind(sqlite3_stmt *stmt, int index, const struct qr_val *val, sqlite3
     return sqlite3_bind_null(stmt, index);
 }
 
+static qr_rc require_room(const struct sqlite_conn *conn, qr_err *err)
+{
+    if (conn->bound_bytes_max && conn->bound_bytes > conn->bound_bytes_max) {
+        return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE,
+                       "a write of over %lld bytes at once, a quarter of the log's limit",
+                       (long long)conn->bound_bytes_max);
+    }
+    return QR_OK;
+}
+
 static qr_rc bind_all(struct sqlite_conn *conn, sqlite3_stmt *stmt, const struct qr_val *vals, size_t val_count,
                       sqlite3_destructor_type lifetime, qr_err *err)
 {
@@ -250,12 +263,13 @@ static qr_rc bind_all(struct sqlite_conn *conn, sqlite3_stmt *stmt, const struct
                        sqlite3_bind_parameter_count(stmt), val_count);
     }
     for (size_t i = 0; i < val_count; i++) {
+        conn->bound_bytes += vals[i].type == QR_VAL_TEXT || vals[i].type == QR_VAL_BLOB ? (int64_t)vals[i].str.len : 0;
         const int rc = bind(stmt, (int)i + 1, &vals[i], lifetime);
         if (rc != SQLITE_OK) {
             return sqlite_conn_fail(conn, rc, "binding a value", err);
         }
     }
-    return QR_OK;
+    return require_room(conn, err);
 }
 
 /* A failing statement may have rolled back everything; then nothing above it can be undone alone. */

@@ -13,21 +13,62 @@
 
 /* ---- what is there? ---- */
 
-enum { HEADER_BYTES = 100, APPLICATION_ID_OFFSET = 68 };
+enum { HEADER_BYTES = 100, PAGE_SIZE_OFFSET = 16, PAGE_COUNT_OFFSET = 28, APPLICATION_ID_OFFSET = 68 };
 
 static uint32_t big_endian_u32(const unsigned char *bytes)
 {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-static qr_rc judge_header(const char *path, const unsigned char *header, size_t len, qr_err *err)
+static int64_t page_bytes_of(const unsigned char *header)
 {
-    static const char magic[16] = "SQLite format 3";
-    if (len < HEADER_BYTES || memcmp(header, magic, sizeof magic) != 0) {
-        return qr_fail(err, QR_CODE_DATA_CORRUPT, "%s is not a database, or its beginning is damaged", path);
+    const int64_t bytes = header[PAGE_SIZE_OFFSET] << 8 | header[PAGE_SIZE_OFFSET + 1];
+    return bytes == 1 ? 65536 : bytes;
+}
+
+/* Opens a file beside the database (suffix "" = itself) without SQLite. *ret_fd is -1 when there is none. Anything but a
+ * plain file is refused: a pipe would wait for ever, and a link to nowhere, a volume that is not mounted perhaps, would be
+ * replaced by a new file. */
+static qr_rc open_plain(const struct sqlite_db *db, const char *suffix, int flags, int *ret_fd, int64_t *ret_bytes,
+                        qr_err *err)
+{
+    const struct qr_io *io = db->io;
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    qr_buf_printf(&path, "%s%s", db->path, suffix);
+    QR_TRY(qr_buf_check(&path, err));
+    const int fd = TEMP_FAILURE_RETRY(io->open(io, path.data, flags | O_NONBLOCK, 0));
+    *ret_fd = -1;
+    *ret_bytes = 0;
+    if (fd < 0 && errno == ENOENT) {
+        const int link_fd = TEMP_FAILURE_RETRY(io->open(io, path.data, O_PATH | O_NOFOLLOW, 0));
+        if (link_fd < 0) {
+            return errno == ENOENT ? QR_OK : qr_fail_errno(err, errno, "cannot look at %s", path.data);
+        }
+        io->close(io, link_fd);
+        return qr_fail(err, QR_CODE_DATA_CORRUPT, "%s is a link to a file that is not there", path.data);
     }
-    if (big_endian_u32(header + APPLICATION_ID_OFFSET) != SQLITE_APPLICATION_ID) {
-        return qr_fail(err, QR_CODE_DATA_FOREIGN, "%s is a database of another program", path);
+    if (fd < 0) {
+        return errno == EACCES || errno == EROFS
+                   ? qr_fail(err, QR_CODE_DATA_READONLY, "%s cannot be read and written by this user", path.data)
+                   : qr_fail_errno(err, errno, "cannot open %s", path.data);
+    }
+    struct stat st;
+    if (TEMP_FAILURE_RETRY(io->fstat(io, fd, &st)) != 0 || !S_ISREG(st.st_mode)) {
+        io->close(io, fd);
+        return qr_fail(err, QR_CODE_DATA_CORRUPT, "%s is not a plain file", path.data);
+    }
+    *ret_fd = fd;
+    *ret_bytes = st.st_size;
+    return QR_OK;
+}
+
+/* The size of the log; 0 when there is none. */
+static qr_rc measure_log(const struct sqlite_db *db, const char *suffix, int64_t *ret_bytes, qr_err *err)
+{
+    int fd;
+    QR_TRY(open_plain(db, suffix, O_RDONLY, &fd, ret_bytes, err));
+    if (fd >= 0) {
+        db->io->close(db->io, fd);
     }
     return QR_OK;
 }
@@ -46,30 +87,47 @@ static int read_header(const struct qr_io *io, int fd, unsigned char header[stat
     return 0;
 }
 
-/* Looks at the file without SQLite. *ret_new: it is missing or empty. */
-static qr_rc look_at_file(const struct sqlite_db *db, bool *ret_new, qr_err *err)
+static qr_rc judge_header(const struct sqlite_db *db, const unsigned char *header, size_t len, int64_t file_bytes,
+                          qr_err *err)
 {
-    const struct qr_io *io = db->io;
-    *ret_new = true;
-    const int fd = TEMP_FAILURE_RETRY(io->open(io, db->path, O_RDONLY, 0));
-    if (fd < 0) {
-        if (errno == ENOENT) {
-            return QR_OK;
-        }
-        if (errno == EACCES) {
-            return qr_fail(err, QR_CODE_DATA_READONLY, "cannot read %s: permission denied", db->path);
-        }
-        return qr_fail_errno(err, errno, "cannot open %s", db->path);
+    static const char magic[16] = "SQLite format 3";
+    if (len < HEADER_BYTES || memcmp(header, magic, sizeof magic) != 0) {
+        return qr_fail(err, QR_CODE_DATA_CORRUPT, "%s is %s", db->path,
+                       len ? "not a database, or its beginning is damaged" : "empty");
+    }
+    if (big_endian_u32(header + APPLICATION_ID_OFFSET) != SQLITE_APPLICATION_ID) {
+        return qr_fail(err, QR_CODE_DATA_FOREIGN, "%s is a database of another program", db->path);
+    }
+    int64_t log_bytes;
+    QR_TRY(measure_log(db, "-wal", &log_bytes, err));
+    /* with a log the file may have been left in the middle of being extended; the log has the rest */
+    const int64_t said_bytes = page_bytes_of(header) * big_endian_u32(header + PAGE_COUNT_OFFSET);
+    if (log_bytes == 0 && file_bytes < said_bytes) {
+        return qr_fail(err, QR_CODE_DATA_CORRUPT,
+                       "%s has %lld bytes and says itself that it has %lld: its end is missing", db->path,
+                       (long long)file_bytes, (long long)said_bytes);
+    }
+    return QR_OK;
+}
+
+/* Looks at the file without SQLite. */
+static qr_rc look_at_file(const struct sqlite_db *db, bool *ret_missing, qr_err *err)
+{
+    int fd;
+    int64_t file_bytes;
+    QR_TRY(open_plain(db, "", O_RDONLY, &fd, &file_bytes, err));
+    *ret_missing = fd < 0;
+    if (*ret_missing) {
+        return QR_OK;
     }
     unsigned char header[HEADER_BYTES];
     size_t len;
-    const int failed = read_header(io, fd, header, &len);
-    io->close(io, fd);
+    const int failed = read_header(db->io, fd, header, &len);
+    db->io->close(db->io, fd);
     if (failed) {
         return qr_fail_errno(err, failed, "cannot read %s", db->path);
     }
-    *ret_new = len == 0;
-    return *ret_new ? QR_OK : judge_header(db->path, header, len, err);
+    return judge_header(db, header, len, file_bytes, err);
 }
 
 /* ---- what was left ---- */
@@ -104,23 +162,18 @@ static qr_rc copy_bytes(const struct qr_io *io, int from_fd, int to_fd, qr_err *
  * gone. */
 static qr_rc rewrite_log(const struct sqlite_db *db, qr_err *err)
 {
-    const struct qr_io *io = db->io;
-    struct qr_buf path;
-    qr_buf_init(&path, 0);
-    qr_buf_printf(&path, "%s-wal", db->path);
-    qr_rc rc = qr_buf_check(&path, err);
-    const int from_fd = rc == QR_OK ? TEMP_FAILURE_RETRY(io->open(io, path.data, O_RDONLY, 0)) : -1;
-    const int to_fd = from_fd >= 0 ? TEMP_FAILURE_RETRY(io->open(io, path.data, O_WRONLY, 0)) : -1;
-    if (to_fd >= 0) {
-        rc = copy_bytes(io, from_fd, to_fd, err);
-        io->close(io, to_fd);
-    } else if (rc == QR_OK && errno != ENOENT) {
-        rc = qr_fail_errno(err, errno, "cannot open %s", path.data);
+    int from_fd, to_fd = -1;
+    int64_t bytes;
+    QR_TRY(open_plain(db, "-wal", O_RDONLY, &from_fd, &bytes, err));
+    if (from_fd < 0) {
+        return QR_OK;
     }
-    if (from_fd >= 0) {
-        io->close(io, from_fd);
+    qr_rc rc = open_plain(db, "-wal", O_WRONLY, &to_fd, &bytes, err);
+    if (rc == QR_OK && to_fd >= 0) {
+        rc = copy_bytes(db->io, from_fd, to_fd, err);
+        db->io->close(db->io, to_fd);
     }
-    qr_buf_done(&path);
+    db->io->close(db->io, from_fd);
     return rc;
 }
 
@@ -142,26 +195,23 @@ static unsigned char *make_image(sqlite3_int64 *ret_len)
     return image;
 }
 
-static qr_rc remove_beside(const struct sqlite_db *db, const char *suffix, qr_err *err)
+/* What belongs to a database that is not there any more would be taken for the new one's; and it may hold the only copy
+ * of acknowledged writes. */
+static qr_rc refuse_remains(const struct sqlite_db *db, const char *suffix, qr_err *err)
 {
-    struct qr_buf path;
-    qr_buf_init(&path, 0);
-    qr_buf_printf(&path, "%s%s", db->path, suffix);
-    qr_rc rc = qr_buf_check(&path, err);
-    if (rc == QR_OK) {
-        rc = qr_fs_remove(db->io, path.data, err);
-    }
-    qr_buf_done(&path);
-    return rc;
+    int64_t bytes;
+    QR_TRY(measure_log(db, suffix, &bytes, err));
+    return bytes == 0 ? QR_OK
+                      : qr_fail(err, QR_CODE_DATA_CORRUPT, "%s%s is there, but the database it belongs to is gone",
+                                db->path, suffix);
 }
 
 /* Puts a complete file in place at once: a power loss while SQLite itself makes one would leave a beginning by which we
  * could not tell our own from a foreign or a damaged file. */
 static qr_rc create_file(const struct sqlite_db *db, qr_err *err)
 {
-    /* the log of a database that is no longer there would be taken for that of the new one */
-    QR_TRY(remove_beside(db, "-wal", err));
-    QR_TRY(remove_beside(db, "-journal", err));
+    QR_TRY(refuse_remains(db, "-wal", err));
+    QR_TRY(refuse_remains(db, "-journal", err));
     sqlite3_int64 len;
     unsigned char *image = make_image(&len);
     if (!image) {
@@ -210,25 +260,51 @@ static qr_rc settle_log(struct sqlite_conn *conn, qr_err *err)
     return rc == SQLITE_OK ? QR_OK : sqlite_conn_fail(conn, rc, "recovering the write-ahead log", err);
 }
 
+/* What the log says counts before what the file's header says; and a file that is refused is left as it is, its log too. */
+static qr_rc judge_content(const struct sqlite_db *db, struct sqlite_conn *conn, qr_err *err)
+{
+    int64_t application_id, has_schema, version = 0;
+    QR_TRY(sqlite_conn_get_i64(conn, "PRAGMA application_id", &application_id, err));
+    if (application_id != SQLITE_APPLICATION_ID) {
+        return qr_fail(err, QR_CODE_DATA_FOREIGN, "%s is a database of another program", db->path);
+    }
+    QR_TRY(
+        sqlite_conn_get_i64(conn, "SELECT count(*) FROM sqlite_schema WHERE name = 'quire_schema'", &has_schema, err));
+    if (has_schema) {
+        QR_TRY(sqlite_conn_get_i64(conn, "SELECT coalesce(max(version), 0) FROM quire_schema", &version, err));
+    }
+    return qr_db_check_version(version, db->schema_known, err);
+}
+
 static qr_rc connect_writer(struct sqlite_db *db, struct sqlite_conn *conn, qr_err *err)
 {
+    QR_TRY(judge_content(db, conn, err));
     QR_TRY(use_wal(conn, err));
     QR_TRY(sqlite_conn_exec(conn, "PRAGMA synchronous = FULL", "opening the database", err));
     db->writer_level = QR_DURABLE;
     QR_TRY(settle_log(conn, err));
     QR_TRY(sqlite_conn_get_i64(conn, "PRAGMA page_size", &db->page_bytes, err));
     QR_TRY(sqlite_conn_get_i64(conn, "SELECT seq FROM quire_commit WHERE id = 1", &db->commit_seq, err));
+    conn->bound_bytes_max = db->wal_hard_bytes / 4;
     db->wal_frames = 0;
     db->next_help_bytes = 0;
     sqlite3_wal_hook(conn->handle, remember_frames, db);
     return QR_OK;
 }
 
-qr_rc sqlite_writer_connect(struct sqlite_db *db, qr_err *err)
+static qr_rc make_file(const struct sqlite_db *db, bool may_create, qr_err *err)
 {
-    bool new_file;
-    QR_TRY(look_at_file(db, &new_file, err));
-    QR_TRY(new_file ? create_file(db, err) : rewrite_log(db, err));
+    if (!may_create) {
+        return qr_fail(err, QR_CODE_IO_ERROR, "%s is gone", db->path);
+    }
+    return create_file(db, err);
+}
+
+qr_rc sqlite_writer_connect(struct sqlite_db *db, bool may_create, qr_err *err)
+{
+    bool is_missing;
+    QR_TRY(look_at_file(db, &is_missing, err));
+    QR_TRY(is_missing ? make_file(db, may_create, err) : rewrite_log(db, err));
     struct sqlite_conn *conn;
     QR_TRY(sqlite_conn_open(&conn, db, SQLITE_ROLE_WRITER, err));
     const qr_rc rc = connect_writer(db, conn, err);
@@ -244,8 +320,8 @@ qr_rc sqlite_writer_connect(struct sqlite_db *db, qr_err *err)
 
 static void free_db(struct sqlite_db *db)
 {
-    if (db->writer && db->checkpoint_failed) {
-        sqlite3_db_config(db->writer->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* as in reopen */
+    if (db->writer && !db->checkpoint_failed && db->writer->seen_storage_error == QR_CODE_NONE) {
+        sqlite3_db_config(db->writer->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     }
     sqlite_conn_close(db->writer);
     pthread_cond_destroy(&db->work);
@@ -273,6 +349,7 @@ static struct sqlite_db *make_db(const struct qr_db_options *options)
     db->read_deadline_ms = options->read_deadline_ms;
     db->wal_soft_bytes = options->wal_soft_bytes;
     db->wal_hard_bytes = options->wal_hard_bytes;
+    db->schema_known = (int64_t)options->migration_count;
     db->queue_end = &db->queue;
     db->path = qr_copy_string(options->url + strlen("sqlite:"));
     db->vfs = options->vfs ? qr_copy_string(options->vfs) : NULL;
@@ -308,7 +385,7 @@ static qr_rc sqlite_open(struct qr_db **ret_db, const struct qr_db_options *opti
     if (!db) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the database");
     }
-    qr_rc rc = sqlite_writer_connect(db, err);
+    qr_rc rc = sqlite_writer_connect(db, true, err);
     if (rc == QR_OK) {
         rc = start_threads(db, err);
     }

@@ -1,10 +1,11 @@
 /* Keeps the write-ahead log within its limits (DB-7).
  *
  * The log grows with every commit. Above the soft limit a thread of its own copies it into the database file on a
- * connection of its own, while the writer writes on; the writer then starts over at the log's beginning as soon as
- * nothing in it is needed. Where the writer is faster, it does the short rest of the copying itself. Near the hard
- * limit it stops and empties the log, waiting for the reads that still look into it; they have deadlines. If one holds
- * on nevertheless, writes are refused: the log never passes the limit by more than one batch. */
+ * connection of its own, while the writer writes on; the writer then starts over at the log's beginning as soon as nothing
+ * in it is needed. Where the writer is faster, it does the short rest of the copying itself. At half of the hard limit it
+ * stops and empties the log, waiting for the reads that still look into it; they have deadlines. If one holds on
+ * nevertheless, writes are refused. The other half is room for one batch, whose values are counted; a function with more
+ * than a quarter of the limit is refused. */
 #include "db/sqlite.h"
 
 enum { FRAME_HEADER_BYTES = 24, LOG_HEADER_BYTES = 32, READER_GRACE_MS = 1000 };
@@ -17,7 +18,12 @@ static int64_t log_bytes(const struct sqlite_db *db)
 /* The rest is room for the batch that is written next. */
 static int64_t full_bytes(const struct sqlite_db *db)
 {
-    return db->wal_hard_bytes / 4 * 3;
+    return db->wal_hard_bytes / 2;
+}
+
+int64_t sqlite_wal_batch_bytes(const struct sqlite_db *db)
+{
+    return db->wal_hard_bytes / 16; /* with the last function's own quarter at most, and pages are larger than values */
 }
 
 void sqlite_wal_grew(struct sqlite_db *db)
@@ -129,7 +135,6 @@ void *sqlite_checkpoint_main(void *arg)
         struct sqlite_conn *conn;
         int rc = SQLITE_OK;
         if (sqlite_conn_open(&conn, db, SQLITE_ROLE_READER, NULL) == QR_OK) {
-            sqlite3_exec(conn->handle, "PRAGMA query_only = OFF", NULL, NULL, NULL);
             rc = sqlite3_wal_checkpoint_v2(conn->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
             sqlite_conn_close(conn);
         }

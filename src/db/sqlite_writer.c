@@ -9,7 +9,7 @@
  *     failed sync looks clean. Whether a commit that failed that way is in the log is then read from quire_commit, so
  *     the answer is the truth (DB-9).
  * W5  The batch's level is the strictest of its functions' and is set before BEGIN.
- * W6  No batch is begun that the log has no room for (DB-7). */
+ * W6  No batch is begun, or goes on, that the log has no room for (DB-7). */
 #include "base/failpoint.h"
 #include "db/sqlite.h"
 
@@ -152,15 +152,11 @@ static qr_rc reopen(struct sqlite_db *db, qr_err *err)
 {
     sqlite_readers_stop(db);
     sqlite_checkpoint_pause(db);
-    if (db->writer) {
-        /* SQLite trusts what earlier checkpoints copied; after a failed sync only the log as a whole can be */
-        sqlite3_db_config(db->writer->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    }
     sqlite_conn_close(db->writer);
     db->writer = NULL;
     qr_rc rc = QR_OK;
     for (int tries = 0; tries < REOPEN_TRIES; tries++) {
-        rc = sqlite_writer_connect(db, err);
+        rc = sqlite_writer_connect(db, false, err);
         if (rc == QR_OK) {
             break;
         }
@@ -234,7 +230,8 @@ static bool checkpoint_failed(struct sqlite_db *db)
 
 static qr_rc begin(struct sqlite_db *db, enum qr_db_level level, qr_err *err)
 {
-    if (!db->writer || checkpoint_failed(db)) {
+    /* an open transaction: its ROLLBACK failed, for want of memory */
+    if (!db->writer || checkpoint_failed(db) || !sqlite_conn_rolled_back(db->writer)) {
         QR_TRY(reopen(db, err));
     }
     QR_TRY(sqlite_wal_make_room(db, err));
@@ -259,6 +256,7 @@ static bool run_request(struct sqlite_db *db, struct write_request *request)
         return false;
     }
     qr_tx_begin(tx, &qr_driver_sqlite, &db->base, true);
+    db->writer->bound_bytes = 0;
     request->rc = qr_tx_run(tx, request->fn, request->arg, request->err ? request->err : &failure);
     memcpy(request->channels, tx->channels, sizeof tx->channels);
     request->channel_count = tx->channel_count;
@@ -273,17 +271,19 @@ static bool run_request(struct sqlite_db *db, struct write_request *request)
     return true;
 }
 
-/* Runs the functions; stops early when time is up. False when the whole batch is lost. */
+/* Runs the functions; stops early when time is up, or the room in the log (W6). False when the whole batch is lost. */
 static bool run_requests(struct sqlite_db *db, struct batch *batch, int64_t began_us)
 {
+    int64_t bytes = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        if (i > 0 && qr_thread_mono_us() - began_us > BATCH_US_MAX) {
+        if (i > 0 && (qr_thread_mono_us() - began_us > BATCH_US_MAX || bytes > sqlite_wal_batch_bytes(db))) {
             give_back_rest(db, batch, i);
             break;
         }
         if (!run_request(db, batch->requests[i])) {
             return false;
         }
+        bytes += db->writer->bound_bytes;
     }
     return true;
 }
@@ -311,8 +311,9 @@ static qr_rc settle_doubt(struct sqlite_db *db, int64_t doubtful_seq, qr_err *er
     qr_err failure = *err;
     qr_err reopen_failure;
     if (reopen(db, &reopen_failure) != QR_OK) {
-        return qr_fail(err, failure.code, "%s; whether it was stored is not known until the storage answers again (%s)",
-                       failure.msg, reopen_failure.msg);
+        return qr_fail(err, QR_CODE_IO_ERROR,
+                       "%s; whether it was stored is not known until the storage answers again (%s)", failure.msg,
+                       reopen_failure.msg);
     }
     return db->commit_seq == doubtful_seq ? QR_OK : failure.rc;
 }
@@ -327,7 +328,6 @@ static qr_rc commit(struct sqlite_db *db, int64_t began_us, qr_err *err)
         roll_back(db);
         return rc;
     }
-    db->writer->seen_storage_error = QR_CODE_NONE;
     rc = run_command(db, "COMMIT", err);
     if (rc != QR_OK) {
         if (db->writer->seen_storage_error != QR_CODE_NONE) {

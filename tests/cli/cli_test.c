@@ -171,6 +171,7 @@ QR_TEST(help_explains_every_command_it_lists)
     QR_CHECK_HAS("usage: quire [OPTION]… check", start_ok(t, RUN("help", "check"))->out);
     QR_CHECK_HAS("\n  check ", start_ok(t, RUN("--help"))->out);
     check_error(t, RUN("help", "nothing"), QR_CODE_USAGE, "there is no help on nothing");
+    QR_CHECK_INT(2, start(t, RUN("help"), true)->exit_code); /* never text where JSON was asked for */
 }
 
 QR_TEST(version_is_printed)
@@ -209,16 +210,16 @@ QR_TEST(control_characters_never_reach_the_terminal)
 /* Something from every source, and two variables that set nothing. */
 static const struct run config_run = {
     .args = {"--config", "my.ini", "--set", "log.format=json", "--data=here", "config"},
-    .env = {"QUIRE_DATABASE_READERS=5", "QUIRE_LOG_LEVLE=info", "QUIRE_OPENAI_API_KEY=SECRET"},
+    .env = {"QUIRE_DATABASE_CONNECTIONS=5", "QUIRE_LOG_LEVLE=info", "QUIRE_OPENAI_API_KEY=SECRET"},
 };
 
 QR_TEST(config_prints_what_is_in_force_and_where_it_came_from) /* CFG-1 */
 {
-    put_file(qr_test_path(t, "my.ini"), "[log]\nlevel = warn\n[database]\nreaders = 3\n");
+    put_file(qr_test_path(t, "my.ini"), "[log]\nlevel = warn\n[database]\nconnections = 3\n");
     const struct outcome *text = start_ok(t, &config_run);
     QR_CHECK_HAS("KEY ", text->out);
     QR_CHECK_HAS("\nlog.level                   warn    file my.ini:2\n", text->out);
-    QR_CHECK_HAS("\ndatabase.readers            5       environment QUIRE_DATABASE_READERS\n", text->out);
+    QR_CHECK_HAS("\ndatabase.connections            5       environment QUIRE_DATABASE_CONNECTIONS\n", text->out);
     QR_CHECK_HAS("\nlog.format                  json    flag --set\n", text->out);
     QR_CHECK_HAS("\ndata.dir                    here    flag --data\n", text->out);
     QR_CHECK_HAS("\ndatabase.wal_hard_limit     64MB    default\n", text->out);
@@ -275,8 +276,8 @@ QR_TEST(wrong_setting_is_refused_before_anything_is_touched) /* CFG-2 */
                 "bad.ini:2: log.level = \"loud\" is not allowed; allowed: debug, info, warn or error");
     check_error(t, RUN("--data", dir, "--config", "key.ini", "check"), QR_CODE_UNKNOWN_FIELD,
                 "key.ini:3: no setting is called \"log.levl\"; did you mean log.level?");
-    check_error(t, RUN("--data", dir, "--set", "database.readers=0", "check"), QR_CODE_INVALID_VALUE,
-                "--set: database.readers = \"0\" is not allowed; allowed: 1 to 64");
+    check_error(t, RUN("--data", dir, "--set", "database.connections=0", "check"), QR_CODE_INVALID_VALUE,
+                "--set: database.connections = \"0\" is not allowed; allowed: 1 to 64");
     check_error(t, RUN("--data", dir, "--config", "none.ini", "check"), QR_CODE_NOT_FOUND, "none.ini");
     QR_CHECK(access(dir, F_OK) != 0);
 }
@@ -405,7 +406,7 @@ QR_TEST(file_in_place_of_the_folder_is_refused)
     const char *path = qr_test_path(t, "file");
     put_file(path, "mine");
     const uint64_t hash = file_hash(path);
-    check_error(t, RUN("--data", path, "check"), QR_CODE_ALREADY_EXISTS, "is not a folder");
+    check_error(t, RUN("--data", path, "check"), QR_CODE_DATA_READONLY, "is not a folder");
     QR_CHECK(file_hash(path) == hash);
 }
 

@@ -53,6 +53,12 @@ static qr_rc read_rows(struct qr_tx *tx, void *arg, qr_err *err)
     return qr_rows_end(&rows, err);
 }
 
+static qr_rc insert_and_refuse(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    QR_TRY(insert_row(tx, arg, err));
+    return qr_fail(err, QR_CODE_BAD_REQUEST, "refused");
+}
+
 static void remove_files(struct qr_test *t)
 {
     unlink(qr_test_path(t, "quire.db"));
@@ -95,9 +101,15 @@ static void use_database(void *arg)
         }
         unsigned ignored;
         qr_db_read(db, read_rows, &ignored, &err);
+        int64_t refused_id = 9;
+        QR_CHECK(qr_db_write(db, QR_DURABLE, insert_and_refuse, &refused_id, &err) != QR_OK);
     }
     qr_fault_disarm();
-    check_state(t, db, acknowledged);
+    int64_t id = WRITES;
+    if (db && qr_db_write(db, QR_DURABLE, insert_row, &id, &err) != QR_OK) {
+        QR_FAIL("the failure outlived its cause: %s", err.msg);
+    }
+    check_state(t, db, db ? acknowledged | 1U << id : acknowledged);
 }
 
 QR_TEST_WITH_TIMEOUT(a_failing_allocation_anywhere_loses_nothing_and_leaks_nothing, 300) /* DB-2 DB-1 */

@@ -198,9 +198,9 @@ static qr_rc read_for_ever(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
                          QR_NO_VALS, NULL, &count, err);
 }
 
-static qr_rc write_half_a_megabyte(struct qr_tx *tx, void *arg, qr_err *err)
+static qr_rc write_400_kilobytes(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    static char text[512 << 10];
+    static char text[400 << 10];
     memset(text, 'x', sizeof text);
     return qr_tx_exec(tx, "INSERT INTO meta (key, value) VALUES (?1, ?2)",
                       QR_VALS(qr_val_text(qr_str_of(arg)), qr_val_text((qr_str){text, sizeof text})), NULL, err);
@@ -220,7 +220,7 @@ QR_TEST(settings_reach_the_database)
     QR_CHECK_RC(QR_TIMEOUT, qr_db_read(quire->db, read_for_ever, NULL, &err));
     QR_CHECK(qr_clock_mono_ms(qr_clock_system()) - began_ms < QR_DB_READ_DEADLINE_MS);
     for (char key[] = "a"; key[0] <= 'l'; key[0]++) {
-        QR_CHECK_RC(QR_OK, qr_db_write(quire->db, QR_DURABLE, write_half_a_megabyte, key, &err));
+        QR_CHECK_RC(QR_OK, qr_db_write(quire->db, QR_DURABLE, write_400_kilobytes, key, &err));
     }
     struct qr_db_stats stats;
     qr_db_stats(quire->db, &stats);

@@ -138,7 +138,7 @@ static void refuse(struct qr_test *t, const struct sources *sources, qr_code cod
 QR_TEST(flag_beats_environment_beats_file_beats_default) /* CFG-1 */
 {
     qr_err err;
-    LOAD(config, .file_text = "[database]\nreaders=2\nread_deadline_ms=200\nwrite_deadline_ms=2000\n",
+    LOAD(config, .file_text = "[database]\nconnections=2\nread_deadline_ms=200\nwrite_deadline_ms=2000\n",
          .env = {"QUIRE_DATABASE_READ_DEADLINE_MS=300", "QUIRE_DATABASE_WRITE_DEADLINE_MS=3000", "QUIRE_LOG_LEVEL="},
          .flags = {{"--set", QR_STR("database.write_deadline_ms"), QR_STR("4000")},
                    {"--set", QR_STR("database.write_deadline_ms"), QR_STR("5000")}});
@@ -149,7 +149,7 @@ QR_TEST(flag_beats_environment_beats_file_beats_default) /* CFG-1 */
         const char *origin;
     } expected[] = {
         {QR_CONFIG_DATABASE_WAL_SOFT_LIMIT, 8 << 20, QR_SOURCE_DEFAULT, ""},
-        {QR_CONFIG_DATABASE_READERS, 2, QR_SOURCE_FILE, "/q.ini:2"},
+        {QR_CONFIG_DATABASE_CONNECTIONS, 2, QR_SOURCE_FILE, "/q.ini:2"},
         {QR_CONFIG_DATABASE_READ_DEADLINE_MS, 300, QR_SOURCE_ENVIRONMENT, "QUIRE_DATABASE_READ_DEADLINE_MS"},
         {QR_CONFIG_DATABASE_WRITE_DEADLINE_MS, 5000, QR_SOURCE_FLAG, "--set"},
         {QR_CONFIG_LOG_LEVEL, QR_LOG_INFO, QR_SOURCE_DEFAULT, ""}, /* an empty variable is not set */
@@ -169,8 +169,9 @@ QR_TEST(wrong_value_is_refused_with_place_key_value_and_what_is_allowed) /* CFG-
     const struct sources in_file = {.file_text = "[log]\nformat = text\nlevel = loud"};
     refuse(t, &in_file, QR_CODE_INVALID_VALUE,
            SAYS("/q.ini:3: ", "log.level = \"loud\"", "debug, info, warn or error"));
-    const struct sources in_env = {.env = {"QUIRE_DATABASE_READERS=65"}};
-    refuse(t, &in_env, QR_CODE_INVALID_VALUE, SAYS("QUIRE_DATABASE_READERS: database.readers = \"65\"", "1 to 64"));
+    const struct sources in_env = {.env = {"QUIRE_DATABASE_CONNECTIONS=65"}};
+    refuse(t, &in_env, QR_CODE_INVALID_VALUE,
+           SAYS("QUIRE_DATABASE_CONNECTIONS: database.connections = \"65\"", "1 to 64"));
     const struct sources in_flag = {.flags = {{"--set", QR_STR("database.wal_soft_limit"), QR_STR("1TB")}}};
     refuse(t, &in_flag, QR_CODE_INVALID_VALUE, SAYS("--set: database.wal_soft_limit = \"1TB\"", "1MB to 1GB"));
     /* also where something stronger would override it */
@@ -422,14 +423,20 @@ QR_TEST(password_is_never_shown) /* I10 */
     } cases[] = {
         {"sqlite", "sqlite"},
         {"postgresql:///db", "postgresql:///db"},
-        {"postgresql://me@host:5432/db?sslmode=require", "postgresql://me@host:5432/db?sslmode=require"},
+        {"postgresql://me@host:5432/db?sslmode=require", "postgresql://me@host:5432/db?***"},
         {"postgresql://me:SECRET@host:5432/db", "postgresql://me:***@host:5432/db"},
-        {"postgresql://me:SEC@RET:SECRET/@host/db", "postgresql://me:***@host/db"},
+        {"postgresql://me@host/db", "postgresql://me@host/db"},
+        {"postgresql://[::1]:5432/db", "postgresql://[::1]:5432/db"},
+        {"postgresql://me:SEC@RET:SECRET/@host/db", "postgresql://***"},
         {"postgresql://:SECRET@host", "postgresql://:***@host"},
-        {"postgresql://h/db?password=SECRET&application_name=q", "postgresql://h/db?password=***&application_name=q"},
-        {"postgresql://h/db?password=SEC@RET", "postgresql://h/db?password=***"},
-        {"postgresql://h/db?a&sslpassword=SECRET&", "postgresql://h/db?a&sslpassword=***"},
-        {"postgresql://h/db?%70assword=SECRET", "postgresql://h/db?%70assword=***"},
+        {"postgresql://me:SECRET", "postgresql://***"},
+        {"postgresql://h/db?password=SECRET&application_name=q", "postgresql://h/db?***"},
+        {"postgresql://h/db?password=SEC@RET", "postgresql://***"},
+        {"postgresql://h/db?PASSWORD=SECRET", "postgresql://h/db?***"},
+        {"postgresql://h/db?%70assword=SECRET", "postgresql://h/db?***"},
+        {"postgresql://h/db?scram_client_key=SECRET", "postgresql://h/db?***"},
+        {"postgresql://h/db#password=SECRET", "postgresql://h/db?***"},
+        {"postgresql://h/db;password=SECRET", "postgresql://h/db?***"},
         {"me:SECRET@host", "me:***@host"},
     };
     for (size_t i = 0; i < QR_COUNT(cases); i++) {
@@ -460,7 +467,7 @@ static void load_under_faults(void *arg)
 {
     struct qr_test *t = arg;
     const char *const env[] = {"HOME=/h", "QUIRE_LOG_FORMAT=json", "QUIRE_STRAY=1", NULL};
-    const struct qr_config_flag flag = {"--set", QR_STR("database.readers"), QR_STR("9")};
+    const struct qr_config_flag flag = {"--set", QR_STR("database.connections"), QR_STR("9")};
     const struct qr_config_inputs inputs = {
         .io = qr_fault_io(), .file = qr_test_path(t, "q.ini"), .env = env, .flags = &flag, .flag_count = 1};
     struct qr_config config;
@@ -471,7 +478,7 @@ static void load_under_faults(void *arg)
     qr_fault_disarm();
     if (rc == QR_OK) {
         QR_CHECK_INT(QR_LOG_WARN, qr_config_number(&config, QR_CONFIG_LOG_LEVEL));
-        QR_CHECK_INT(9, qr_config_number(&config, QR_CONFIG_DATABASE_READERS));
+        QR_CHECK_INT(9, qr_config_number(&config, QR_CONFIG_DATABASE_CONNECTIONS));
     } else {
         QR_CHECK(fired);
         QR_CHECK(err.code == QR_CODE_OUT_OF_MEMORY || err.code == QR_CODE_IO_ERROR);

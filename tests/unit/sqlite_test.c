@@ -327,6 +327,26 @@ QR_TEST(the_log_stays_below_its_hard_limit_under_load) /* DB-7 */
     qr_db_close(db);
 }
 
+static qr_rc insert_large(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    static const char bytes[300 << 10];
+    return qr_tx_exec(tx, "INSERT INTO row (id, bytes) VALUES (1000, ?1)", QR_VALS(qr_val_blob(bytes, *(size_t *)arg)),
+                      NULL, err);
+}
+
+QR_TEST(a_function_too_large_for_the_log_is_refused_and_one_that_fits_is_not) /* DB-7 */
+{
+    struct qr_db *db = open_with_small_log(t);
+    qr_err err = {0};
+    size_t size = 300 << 10; /* the limit is a quarter of 1 MB */
+    QR_CHECK_CODE(QR_CODE_PAYLOAD_TOO_LARGE, qr_db_write(db, QR_DURABLE, insert_large, &size, &err));
+    QR_CHECK_INT(0, row_count(db));
+    size = 250 << 10;
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_large, &size, &err));
+    QR_CHECK(log_file_bytes(t) <= 1 << 20);
+    qr_db_close(db);
+}
+
 struct held_read {
     struct qr_db *db;
     sem_t reading, let_go;
@@ -426,6 +446,38 @@ QR_TEST(a_database_that_lost_its_beginning_is_refused_and_untouched) /* DB-11 */
     QR_CHECK(pwrite(fd, zeros, sizeof zeros, 0) == sizeof zeros);
     close(fd);
     check_refused(t, QR_CODE_DATA_CORRUPT);
+}
+
+QR_TEST(a_log_whose_database_is_gone_is_refused_and_untouched) /* DB-11 */
+{
+    write_file(qr_test_path(t, "quire.db-wal"), "acknowledged", 12);
+    const struct qr_db_options options = options_for(t);
+    struct qr_db *db;
+    qr_err err = {0};
+    QR_CHECK_CODE(QR_CODE_DATA_CORRUPT, qr_db_open(&db, &options, &err));
+    QR_CHECK_HAS("quire.db-wal", err.msg);
+    QR_CHECK(access(qr_test_path(t, "quire.db"), F_OK) != 0);
+    QR_CHECK_INT(12, log_file_bytes(t));
+}
+
+QR_TEST(a_file_that_vanishes_under_a_fault_is_not_replaced_by_an_empty_one) /* DB-9 */
+{
+    struct qr_db *db = open_db(t);
+    qr_err err = {0};
+    int64_t id = 1;
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_row, &id, &err));
+    QR_CHECK_INT(0, rename(qr_test_path(t, "quire.db"), qr_test_path(t, "away.db")));
+    QR_CHECK_INT(0, rename(qr_test_path(t, "quire.db-wal"), qr_test_path(t, "away.db-wal")));
+    fault_vfs_plan(&(struct fault_plan){.kind = FAULT_SYNC, .nth = 1});
+    id = 2;
+    QR_CHECK_CODE(QR_CODE_IO_ERROR, qr_db_write(db, QR_DURABLE, insert_row, &id, &err));
+    QR_CHECK(access(qr_test_path(t, "quire.db"), F_OK) != 0);
+    QR_CHECK_INT(0, rename(qr_test_path(t, "away.db"), qr_test_path(t, "quire.db")));
+    QR_CHECK_INT(0, rename(qr_test_path(t, "away.db-wal"), qr_test_path(t, "quire.db-wal")));
+    id = 3;
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, insert_row, &id, &err)); /* the storage is back */
+    QR_CHECK(row_count(db) >= 2);
+    qr_db_close(db);
 }
 
 QR_TEST(damage_inside_is_found_by_verify) /* DB-11 */
