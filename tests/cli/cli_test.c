@@ -219,7 +219,7 @@ QR_TEST(config_prints_what_is_in_force_and_where_it_came_from) /* CFG-1 */
     const struct outcome *text = start_ok(t, &config_run);
     QR_CHECK_HAS("KEY ", text->out);
     QR_CHECK_HAS("\nlog.level                   warn    file my.ini:2\n", text->out);
-    QR_CHECK_HAS("\ndatabase.connections            5       environment QUIRE_DATABASE_CONNECTIONS\n", text->out);
+    QR_CHECK_HAS("\ndatabase.connections        5       environment QUIRE_DATABASE_CONNECTIONS\n", text->out);
     QR_CHECK_HAS("\nlog.format                  json    flag --set\n", text->out);
     QR_CHECK_HAS("\ndata.dir                    here    flag --data\n", text->out);
     QR_CHECK_HAS("\ndatabase.wal_hard_limit     64MB    default\n", text->out);

@@ -398,3 +398,18 @@ QR_TEST(the_parent_of_a_path)
         QR_CHECK_STR(cases[i].parent, qr_path_parent(qr_str_of(cases[i].path)));
     }
 }
+
+QR_TEST(a_lock_file_that_is_a_link_is_refused_and_its_target_untouched)
+{
+    const struct qr_io *io = qr_io_system();
+    const char *precious = qr_test_path(t, "precious");
+    QR_CHECK_RC(QR_OK, qr_fs_replace(io, precious, QR_STR("mine"), 0600, &err));
+    QR_CHECK_INT(0, symlink(precious, qr_test_path(t, "quire.lock")));
+    struct qr_file_lock lock;
+    QR_CHECK(qr_file_lock_take(&lock, io, qr_clock_system(), qr_test_path(t, "quire.lock"), "test", &err) != QR_OK);
+    struct qr_buf content;
+    qr_buf_init(&content, 0);
+    QR_CHECK_RC(QR_OK, qr_fs_read(io, precious, 100, &content, &err));
+    QR_CHECK_STR("mine", qr_buf_str(&content));
+    qr_buf_done(&content);
+}

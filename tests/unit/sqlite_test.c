@@ -448,6 +448,80 @@ QR_TEST(a_database_that_lost_its_beginning_is_refused_and_untouched) /* DB-11 */
     check_refused(t, QR_CODE_DATA_CORRUPT);
 }
 
+QR_TEST(an_empty_or_cut_file_is_refused_and_untouched) /* DB-11 */
+{
+    qr_db_close(open_db(t));
+    const char *path = qr_test_path(t, "quire.db");
+    struct stat st;
+    QR_CHECK_INT(0, stat(path, &st));
+    QR_CHECK_INT(0, truncate(path, st.st_size - 1));
+    check_refused(t, QR_CODE_DATA_CORRUPT);
+    QR_CHECK_INT(0, truncate(path, 0));
+    check_refused(t, QR_CODE_DATA_CORRUPT);
+}
+
+/* The code with which opening is refused. */
+static qr_code code_of_opening(struct qr_test *t)
+{
+    const struct qr_db_options options = options_for(t);
+    struct qr_db *db;
+    qr_err err = {0};
+    QR_CHECK(qr_db_open(&db, &options, &err) != QR_OK);
+    return err.code;
+}
+
+QR_TEST(a_link_to_nowhere_a_pipe_or_a_folder_is_refused_and_left) /* DB-11 */
+{
+    const char *path = qr_test_path(t, "quire.db");
+    char target[256];
+    QR_CHECK_INT(0, symlink("/nowhere/at/all", path));
+    QR_CHECK_INT(QR_CODE_DATA_CORRUPT, code_of_opening(t));
+    QR_CHECK(readlink(path, target, sizeof target) > 0);
+    QR_CHECK_INT(0, unlink(path));
+    QR_CHECK_INT(0, mkfifo(path, 0600));
+    QR_CHECK_INT(QR_CODE_DATA_CORRUPT, code_of_opening(t));
+    QR_CHECK_INT(0, unlink(path));
+    QR_CHECK_INT(0, mkdir(path, 0700));
+    QR_CHECK_INT(QR_CODE_DATA_CORRUPT, code_of_opening(t));
+    QR_CHECK_INT(0, rmdir(path));
+    QR_CHECK_INT(0, mkfifo(qr_test_path(t, "quire.db-wal"), 0600));
+    QR_CHECK_INT(QR_CODE_DATA_CORRUPT, code_of_opening(t));
+}
+
+/* Changes the database as another program would, and leaves the change in the log. */
+static void change_and_die(struct qr_test *t, const char *sql)
+{
+    sqlite3 *other;
+    QR_CHECK(sqlite3_open(qr_test_path(t, "quire.db"), &other) == SQLITE_OK);
+    QR_CHECK(sqlite3_db_config(other, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) == SQLITE_OK);
+    QR_CHECK(sqlite3_exec(other, sql, NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(other);
+    QR_CHECK(log_file_bytes(t) > 0);
+}
+
+QR_TEST(a_newer_schema_that_is_still_in_the_log_is_refused_and_left_there) /* DB-11 */
+{
+    qr_db_close(open_db(t));
+    change_and_die(t, "INSERT INTO quire_schema VALUES (2, 'later', 0)");
+    const int64_t log_bytes = log_file_bytes(t);
+    QR_CHECK_INT(QR_CODE_SCHEMA_NEWER, code_of_opening(t));
+    QR_CHECK_INT(log_bytes, log_file_bytes(t));
+}
+
+QR_TEST(a_schema_version_below_zero_is_damage) /* DB-11 */
+{
+    qr_db_close(open_db(t));
+    change_and_die(t, "UPDATE quire_schema SET version = -5");
+    QR_CHECK_INT(QR_CODE_DATA_CORRUPT, code_of_opening(t));
+}
+
+QR_TEST(an_id_of_another_program_that_is_still_in_the_log_is_refused) /* DB-11 */
+{
+    qr_db_close(open_db(t));
+    change_and_die(t, "PRAGMA application_id = 7");
+    QR_CHECK_INT(QR_CODE_DATA_FOREIGN, code_of_opening(t));
+}
+
 QR_TEST(a_log_whose_database_is_gone_is_refused_and_untouched) /* DB-11 */
 {
     write_file(qr_test_path(t, "quire.db-wal"), "acknowledged", 12);
