@@ -77,7 +77,7 @@ static qr_rc parse_url(struct postgres_db *db, const char *url, qr_err *err)
 
 static void free_db(struct postgres_db *db)
 {
-    postgres_close_idle(db);
+    qr_postgres_close_idle(db);
     PQconninfoFree(db->parsed_url);
     pthread_cond_destroy(&db->changed);
     pthread_mutex_destroy(&db->lock);
@@ -89,11 +89,11 @@ static qr_rc first_contact(struct postgres_db *db, qr_err *err)
 {
     const int64_t deadline_us = qr_thread_mono_us() + db->read_deadline_ms * 1000;
     struct postgres_conn *conn;
-    QR_TRY(postgres_take(db, deadline_us, &conn, err));
+    QR_TRY(qr_postgres_take(db, deadline_us, &conn, err));
     snprintf(db->where, sizeof db->where, "%s", conn->where);
     conn->deadline_us = deadline_us;
-    const qr_rc rc = postgres_marks_prepare(conn, err);
-    postgres_give(db, conn);
+    const qr_rc rc = qr_postgres_marks_prepare(conn, err);
+    qr_postgres_give(db, conn);
     return rc;
 }
 
@@ -111,7 +111,7 @@ static qr_rc postgres_open(struct qr_db **ret_db, const struct qr_db_options *op
     db->write_deadline_ms = options->write_deadline_ms;
     qr_rc rc = parse_url(db, options->url, err);
     rc = rc == QR_OK ? first_contact(db, err) : rc;
-    rc = rc == QR_OK ? postgres_listen_init(&db->listen, err) : rc;
+    rc = rc == QR_OK ? qr_postgres_listen_init(&db->listen, err) : rc;
     if (rc != QR_OK) {
         free_db(db);
         return rc;
@@ -123,7 +123,7 @@ static qr_rc postgres_open(struct qr_db **ret_db, const struct qr_db_options *op
 static void postgres_close(struct qr_db *base)
 {
     struct postgres_db *db = db_of(base);
-    postgres_listen_done(&db->listen);
+    qr_postgres_listen_done(&db->listen);
     free_db(db);
 }
 
@@ -140,7 +140,7 @@ static qr_rc begin_read(struct postgres_conn *conn, struct postgres_db *db, int6
     conn->timeout_set_us = now_us;
     conn->late_code = QR_CODE_TIMEOUT;
     conn->run_again = false;
-    return postgres_command(conn, sql, err);
+    return qr_postgres_command(conn, sql, err);
 }
 
 /* *ret_again: it failed through no fault of its own; *ret_stale: once more is worth it. */
@@ -149,7 +149,7 @@ static qr_rc read_once(struct postgres_db *db, int64_t deadline_us, qr_tx_fn *fn
 {
     struct postgres_conn *conn;
     *ret_again = *ret_stale = false;
-    QR_TRY(postgres_take(db, deadline_us, &conn, err));
+    QR_TRY(qr_postgres_take(db, deadline_us, &conn, err));
     qr_rc rc = begin_read(conn, db, deadline_us, err);
     if (rc == QR_OK) {
         rc = qr_tx_run(&conn->tx, fn, arg, err);
@@ -158,9 +158,9 @@ static qr_rc read_once(struct postgres_db *db, int64_t deadline_us, qr_tx_fn *fn
     *ret_stale = conn->plan_is_stale;
     if (!conn->is_broken) {
         conn->deadline_us = qr_thread_mono_us() + 1000000;
-        postgres_command(conn, "ROLLBACK", NULL);
+        qr_postgres_command(conn, "ROLLBACK", NULL);
     }
-    postgres_give(db, conn);
+    qr_postgres_give(db, conn);
     return rc;
 }
 
@@ -169,7 +169,7 @@ static qr_rc read_until(struct postgres_db *db, int64_t deadline_us, qr_tx_fn *f
     bool is_to_run_again, plan_is_stale;
     qr_rc rc = read_once(db, deadline_us, fn, arg, &is_to_run_again, &plan_is_stale, err);
     is_to_run_again = is_to_run_again || plan_is_stale;
-    for (unsigned attempt = 0; is_to_run_again && postgres_back_off(db, attempt, deadline_us); attempt++) {
+    for (unsigned attempt = 0; is_to_run_again && qr_postgres_back_off(db, attempt, deadline_us); attempt++) {
         rc = read_once(db, deadline_us, fn, arg, &is_to_run_again, &plan_is_stale, err);
     }
     return rc;
@@ -257,21 +257,21 @@ static qr_rc postgres_savepoint(struct qr_tx *tx, qr_err *err)
 {
     char sql[64];
     snprintf(sql, sizeof sql, "SAVEPOINT depth_%d", tx->depth);
-    return postgres_command(conn_of(tx), sql, err);
+    return qr_postgres_command(conn_of(tx), sql, err);
 }
 
 static qr_rc postgres_release(struct qr_tx *tx, qr_err *err)
 {
     char sql[64];
     snprintf(sql, sizeof sql, "RELEASE SAVEPOINT depth_%d", tx->depth);
-    return postgres_command(conn_of(tx), sql, err);
+    return qr_postgres_command(conn_of(tx), sql, err);
 }
 
 static qr_rc postgres_rollback_to(struct qr_tx *tx, qr_err *err)
 {
     char sql[96];
     snprintf(sql, sizeof sql, "ROLLBACK TO SAVEPOINT depth_%d; RELEASE SAVEPOINT depth_%d", tx->depth, tx->depth);
-    return postgres_command(conn_of(tx), sql, err);
+    return qr_postgres_command(conn_of(tx), sql, err);
 }
 
 /* The server's clock, so that processes on several hosts agree. Not the transaction's start: whoever waited for a lock
@@ -290,8 +290,8 @@ static qr_rc postgres_now_ms(struct qr_tx *tx, int64_t *ret_ms, qr_err *err)
 static qr_rc postgres_lock_schema(struct qr_tx *tx, qr_err *err)
 {
     conn_of(tx)->deadline_us = qr_thread_mono_us() + SCHEMA_MS_MAX * INT64_C(1000);
-    QR_TRY(postgres_set_timeout(conn_of(tx), err));
-    return postgres_command(conn_of(tx), POSTGRES_SCHEMA_LOCK_SQL, err);
+    QR_TRY(qr_postgres_set_timeout(conn_of(tx), err));
+    return qr_postgres_command(conn_of(tx), POSTGRES_SCHEMA_LOCK_SQL, err);
 }
 
 static qr_rc postgres_has_table(struct qr_tx *tx, const char *table, bool *ret_has, qr_err *err)
@@ -309,24 +309,24 @@ const struct qr_driver qr_driver_postgres = {
     .name = "postgresql",
     .open = postgres_open,
     .close = postgres_close,
-    .write = postgres_write,
+    .write = qr_postgres_write,
     .read = postgres_read,
-    .listen = postgres_listen,
+    .listen = qr_postgres_listen,
     .stats = postgres_stats,
     .verify = postgres_verify,
-    .exec = postgres_exec,
-    .script = postgres_script,
+    .exec = qr_postgres_exec,
+    .script = qr_postgres_script,
     .savepoint = postgres_savepoint,
     .release = postgres_release,
     .rollback_to = postgres_rollback_to,
     .now_ms = postgres_now_ms,
     .lock_schema = postgres_lock_schema,
     .has_table = postgres_has_table,
-    .query = postgres_query,
-    .rows_next = postgres_rows_next,
-    .rows_close = postgres_rows_close,
-    .rows_is_null = postgres_rows_is_null,
-    .rows_i64 = postgres_rows_i64,
-    .rows_f64 = postgres_rows_f64,
-    .rows_str = postgres_rows_str,
+    .query = qr_postgres_query,
+    .rows_next = qr_postgres_rows_next,
+    .rows_close = qr_postgres_rows_close,
+    .rows_is_null = qr_postgres_rows_is_null,
+    .rows_i64 = qr_postgres_rows_i64,
+    .rows_f64 = qr_postgres_rows_f64,
+    .rows_str = qr_postgres_rows_str,
 };

@@ -49,30 +49,30 @@ struct postgres_conn {
 };
 
 /* One attempt. *ret_final: trying again would not help. */
-qr_rc postgres_connect(struct postgres_conn **ret_conn, struct postgres_db *db, int64_t deadline_us, bool *ret_final,
-                       qr_err *err);
-void postgres_disconnect(struct postgres_conn *conn);
+qr_rc qr_postgres_connect(struct postgres_conn **ret_conn, struct postgres_db *db, int64_t deadline_us, bool *ret_final,
+                          qr_err *err);
+void qr_postgres_disconnect(struct postgres_conn *conn);
 
 /* Waits for one of the poll events on the socket; false at the deadline. */
-bool postgres_wait(const PGconn *pq, short events, int64_t deadline_us);
+bool qr_postgres_wait(const PGconn *pq, short events, int64_t deadline_us);
 
 /* Waits for all answers to what was sent and judges them: the first failure, else the last result, which the caller
  * clears. Hangs up when the deadline passes. */
-qr_rc postgres_answer(struct postgres_conn *conn, PGresult **ret_result, qr_err *err);
+qr_rc qr_postgres_answer(struct postgres_conn *conn, PGresult **ret_result, qr_err *err);
 
 /* Runs SQL of PostgreSQL's own dialect, several statements in one round trip; results are text. */
-qr_rc postgres_ask(struct postgres_conn *conn, const char *sql, PGresult **ret_result, qr_err *err);
-qr_rc postgres_command(struct postgres_conn *conn, const char *sql, qr_err *err);
+qr_rc qr_postgres_ask(struct postgres_conn *conn, const char *sql, PGresult **ret_result, qr_err *err);
+qr_rc qr_postgres_command(struct postgres_conn *conn, const char *sql, qr_err *err);
 
 /* ---- failures (postgres_error.c) ---- */
 
 /* The failure of a command. Also notes on the connection whether it is lost, and whether the function is to be run
  * again. */
-qr_rc postgres_fail(struct postgres_conn *conn, const PGresult *result, qr_err *err);
-qr_rc postgres_fail_lost(struct postgres_conn *conn, qr_err *err);
+qr_rc qr_postgres_fail(struct postgres_conn *conn, const PGresult *result, qr_err *err);
+qr_rc qr_postgres_fail_lost(struct postgres_conn *conn, qr_err *err);
 /* The failure of an attempt to connect. */
-qr_rc postgres_fail_connect(const struct postgres_conn *conn, bool *ret_final, qr_err *err);
-qr_rc postgres_fail_no_answer(const struct postgres_conn *conn, qr_err *err);
+qr_rc qr_postgres_fail_connect(const struct postgres_conn *conn, bool *ret_final, qr_err *err);
+qr_rc qr_postgres_fail_no_answer(const struct postgres_conn *conn, qr_err *err);
 
 /* ---- the listening thread (postgres_listen.c) ---- */
 
@@ -83,7 +83,7 @@ struct postgres_channels {
     size_t count;
 };
 
-struct postgres_listen {
+struct qr_postgres_listen {
     int wake_fd; /* written to whenever something below changed */
     pthread_t thread;
 
@@ -95,11 +95,11 @@ struct postgres_listen {
     struct postgres_channels dirty; /* to be told to other processes */
 };
 
-qr_rc postgres_listen_init(struct postgres_listen *listen, qr_err *err);
-void postgres_listen_done(struct postgres_listen *listen);
-qr_rc postgres_listen(struct qr_db *base, const char *channel, qr_err *err);
+qr_rc qr_postgres_listen_init(struct qr_postgres_listen *listen, qr_err *err);
+void qr_postgres_listen_done(struct qr_postgres_listen *listen);
+qr_rc qr_postgres_listen(struct qr_db *base, const char *channel, qr_err *err);
 /* Tells other processes, soon. It is a hint: what cannot be told is forgotten. */
-void postgres_notify(struct postgres_db *db, const char *const *channels, size_t count);
+void qr_postgres_notify(struct postgres_db *db, const char *const *channels, size_t count);
 
 /* ---- the database and its pool (postgres_pool.c) ---- */
 
@@ -115,7 +115,7 @@ struct postgres_db {
     int conns_max;
     int64_t read_deadline_ms, write_deadline_ms;
 
-    struct postgres_listen listen;
+    struct qr_postgres_listen listen;
 
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t changed;
@@ -132,39 +132,39 @@ struct postgres_db {
 };
 
 /* Waits for a connection until the deadline: `unavailable` says why there is none. */
-qr_rc postgres_take(struct postgres_db *db, int64_t deadline_us, struct postgres_conn **ret_conn, qr_err *err);
-void postgres_give(struct postgres_db *db, struct postgres_conn *conn);
-void postgres_close_idle(struct postgres_db *db);
+qr_rc qr_postgres_take(struct postgres_db *db, int64_t deadline_us, struct postgres_conn **ret_conn, qr_err *err);
+void qr_postgres_give(struct postgres_db *db, struct postgres_conn *conn);
+void qr_postgres_close_idle(struct postgres_db *db);
 
 /* How long to wait after so many failures to connect. */
-int64_t postgres_connect_pause_us(struct postgres_db *db, unsigned failures);
+int64_t qr_postgres_connect_pause_us(struct postgres_db *db, unsigned failures);
 /* Sleeps a random while that grows with each attempt, from 0; false when the deadline would pass. */
-bool postgres_back_off(struct postgres_db *db, unsigned attempt, int64_t deadline_us);
+bool qr_postgres_back_off(struct postgres_db *db, unsigned attempt, int64_t deadline_us);
 
 /* ---- writes (postgres_write.c) ---- */
 
-qr_rc postgres_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err);
+qr_rc qr_postgres_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err);
 /* Creates the table of commit marks where it is missing, and throws away marks that nobody can ask for any more. */
-qr_rc postgres_marks_prepare(struct postgres_conn *conn, qr_err *err);
+qr_rc qr_postgres_marks_prepare(struct postgres_conn *conn, qr_err *err);
 /* Deletes the connection's own. */
-void postgres_marks_forget(struct postgres_conn *conn);
+void qr_postgres_marks_forget(struct postgres_conn *conn);
 
 /* ---- inside a transaction (postgres_stmt.c) ---- */
 
-qr_rc postgres_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
-                    int64_t *ret_changes, qr_err *err);
-qr_rc postgres_script(struct qr_tx *tx, const char *sql, qr_err *err);
-qr_rc postgres_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, const struct qr_val *vals,
-                     size_t val_count, qr_err *err);
-qr_rc postgres_rows_next(struct qr_rows *rows, bool *ret_more, qr_err *err);
-void postgres_rows_close(struct qr_rows *rows);
-bool postgres_rows_is_null(const struct qr_rows *rows, int column);
-int64_t postgres_rows_i64(const struct qr_rows *rows, int column);
-double postgres_rows_f64(const struct qr_rows *rows, int column);
-qr_str postgres_rows_str(const struct qr_rows *rows, int column);
+qr_rc qr_postgres_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
+                       int64_t *ret_changes, qr_err *err);
+qr_rc qr_postgres_script(struct qr_tx *tx, const char *sql, qr_err *err);
+qr_rc qr_postgres_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, const struct qr_val *vals,
+                        size_t val_count, qr_err *err);
+qr_rc qr_postgres_rows_next(struct qr_rows *rows, bool *ret_more, qr_err *err);
+void qr_postgres_rows_close(struct qr_rows *rows);
+bool qr_postgres_rows_is_null(const struct qr_rows *rows, int column);
+int64_t qr_postgres_rows_i64(const struct qr_rows *rows, int column);
+double qr_postgres_rows_f64(const struct qr_rows *rows, int column);
+qr_str qr_postgres_rows_str(const struct qr_rows *rows, int column);
 
 /* Tells the server how much time the function has left. */
-qr_rc postgres_set_timeout(struct postgres_conn *conn, qr_err *err);
+qr_rc qr_postgres_set_timeout(struct postgres_conn *conn, qr_err *err);
 
 /* "QuireDDL" in ASCII: one key for everything that changes tables */
 #define POSTGRES_SCHEMA_LOCK_SQL "SELECT pg_advisory_xact_lock(5869713629393470540)"

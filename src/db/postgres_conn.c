@@ -15,7 +15,7 @@ enum {
     IDLE_IN_TX_MS_MAX = 10000,
 };
 
-bool postgres_wait(const PGconn *pq, short events, int64_t deadline_us)
+bool qr_postgres_wait(const PGconn *pq, short events, int64_t deadline_us)
 {
     for (;;) {
         const int64_t left_us = deadline_us - qr_thread_mono_us();
@@ -46,7 +46,7 @@ static bool send_rest(struct postgres_conn *conn, int64_t deadline_us)
             return unsent == 0;
         }
         /* the server may want to be read from before it reads on */
-        if (!postgres_wait(conn->pq, POLLIN | POLLOUT, deadline_us) || !PQconsumeInput(conn->pq)) {
+        if (!qr_postgres_wait(conn->pq, POLLIN | POLLOUT, deadline_us) || !PQconsumeInput(conn->pq)) {
             return false;
         }
     }
@@ -55,7 +55,7 @@ static bool send_rest(struct postgres_conn *conn, int64_t deadline_us)
 static bool receive(struct postgres_conn *conn, int64_t deadline_us)
 {
     while (PQisBusy(conn->pq)) {
-        if (!postgres_wait(conn->pq, POLLIN, deadline_us)) {
+        if (!qr_postgres_wait(conn->pq, POLLIN, deadline_us)) {
             return false;
         }
         if (!PQconsumeInput(conn->pq)) {
@@ -70,16 +70,16 @@ static qr_rc hang_up(struct postgres_conn *conn, PGresult *result, qr_err *err)
 {
     PQclear(result);
     if (PQstatus(conn->pq) != CONNECTION_OK || qr_thread_mono_us() < conn->deadline_us) {
-        return postgres_fail_lost(conn, err);
+        return qr_postgres_fail_lost(conn, err);
     }
-    postgres_fail_lost(conn, NULL);
+    qr_postgres_fail_lost(conn, NULL);
     if (conn->late_code == QR_CODE_UNAVAILABLE) {
-        return postgres_fail_no_answer(conn, err);
+        return qr_postgres_fail_no_answer(conn, err);
     }
     return qr_fail(err, conn->late_code, "PostgreSQL at %s took longer than the deadline", conn->where);
 }
 
-qr_rc postgres_answer(struct postgres_conn *conn, PGresult **ret_result, qr_err *err)
+qr_rc qr_postgres_answer(struct postgres_conn *conn, PGresult **ret_result, qr_err *err)
 {
     const int64_t deadline_us = conn->deadline_us + POSTGRES_GRACE_US;
     if (!send_rest(conn, deadline_us)) {
@@ -107,7 +107,7 @@ qr_rc postgres_answer(struct postgres_conn *conn, PGresult **ret_result, qr_err 
         }
     }
     if (!kept || is_failure(kept)) {
-        const qr_rc rc = postgres_fail(conn, kept, err);
+        const qr_rc rc = qr_postgres_fail(conn, kept, err);
         PQclear(kept);
         return rc;
     }
@@ -115,18 +115,18 @@ qr_rc postgres_answer(struct postgres_conn *conn, PGresult **ret_result, qr_err 
     return QR_OK;
 }
 
-qr_rc postgres_ask(struct postgres_conn *conn, const char *sql, PGresult **ret_result, qr_err *err)
+qr_rc qr_postgres_ask(struct postgres_conn *conn, const char *sql, PGresult **ret_result, qr_err *err)
 {
     if (!PQsendQuery(conn->pq, sql)) {
-        return postgres_fail_lost(conn, err);
+        return qr_postgres_fail_lost(conn, err);
     }
-    return postgres_answer(conn, ret_result, err);
+    return qr_postgres_answer(conn, ret_result, err);
 }
 
-qr_rc postgres_command(struct postgres_conn *conn, const char *sql, qr_err *err)
+qr_rc qr_postgres_command(struct postgres_conn *conn, const char *sql, qr_err *err)
 {
     PGresult *result = NULL;
-    QR_TRY(postgres_ask(conn, sql, &result, err));
+    QR_TRY(qr_postgres_ask(conn, sql, &result, err));
     PQclear(result);
     return QR_OK;
 }
@@ -160,17 +160,17 @@ static qr_rc establish(struct postgres_conn *conn, int64_t deadline_us, bool *re
     PGconn *pq = conn->pq;
     describe(conn);
     if (PQstatus(pq) == CONNECTION_BAD) {
-        return postgres_fail_connect(conn, ret_final, err);
+        return qr_postgres_fail_connect(conn, ret_final, err);
     }
     PQsetNoticeReceiver(pq, ignore_notice, NULL);
     PQsetErrorVerbosity(pq, PQERRORS_VERBOSE); /* else the reason comes without its SQLSTATE */
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     while (state != PGRES_POLLING_OK) {
         if (state == PGRES_POLLING_FAILED) {
-            return postgres_fail_connect(conn, ret_final, err);
+            return qr_postgres_fail_connect(conn, ret_final, err);
         }
-        if (!postgres_wait(pq, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_us)) {
-            return postgres_fail_no_answer(conn, err);
+        if (!qr_postgres_wait(pq, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_us)) {
+            return qr_postgres_fail_no_answer(conn, err);
         }
         state = PQconnectPoll(pq);
         describe(conn); /* of several hosts it may be at the next one */
@@ -209,7 +209,7 @@ static qr_rc set_up_session(struct postgres_conn *conn, qr_err *err)
         "SELECT gen_random_uuid()",
         (long long)idle_ms, (long long)conn->db->write_deadline_ms);
     PGresult *result = NULL;
-    QR_TRY(postgres_ask(conn, sql, &result, err));
+    QR_TRY(qr_postgres_ask(conn, sql, &result, err));
     /* 60 of a UUID's random bits in front, as "xxxxxxxx-xxxx-4xxx": unlike our own randomness never a test's */
     char digits[17] = {0};
     const char *uuid = PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "";
@@ -230,14 +230,14 @@ static qr_rc start_session(struct postgres_conn *conn, int64_t deadline_us, bool
     QR_TRY(check_server(conn, err));
     *ret_final = false;
     if (PQsetnonblocking(conn->pq, 1) != 0) {
-        return postgres_fail_lost(conn, err);
+        return qr_postgres_fail_lost(conn, err);
     }
     conn->deadline_us = deadline_us;
     return set_up_session(conn, err);
 }
 
-qr_rc postgres_connect(struct postgres_conn **ret_conn, struct postgres_db *db, int64_t deadline_us, bool *ret_final,
-                       qr_err *err)
+qr_rc qr_postgres_connect(struct postgres_conn **ret_conn, struct postgres_db *db, int64_t deadline_us, bool *ret_final,
+                          qr_err *err)
 {
     *ret_final = false;
     struct postgres_conn *conn = qr_alloc_zero(sizeof *conn);
@@ -253,14 +253,14 @@ qr_rc postgres_connect(struct postgres_conn **ret_conn, struct postgres_db *db, 
     qr_buf_init(&conn->scratch, 0);
     const qr_rc rc = start_session(conn, attempt_deadline_us(db, deadline_us), ret_final, err);
     if (rc != QR_OK) {
-        postgres_disconnect(conn);
+        qr_postgres_disconnect(conn);
         return rc;
     }
     *ret_conn = conn;
     return QR_OK;
 }
 
-void postgres_disconnect(struct postgres_conn *conn)
+void qr_postgres_disconnect(struct postgres_conn *conn)
 {
     PQfinish(conn->pq);
     qr_map_done(&conn->statements);

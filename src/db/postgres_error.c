@@ -50,7 +50,7 @@ static const struct meaning *meaning_of(const char *state)
 
 /* ---- a command failed ---- */
 
-qr_rc postgres_fail_lost(struct postgres_conn *conn, qr_err *err)
+qr_rc qr_postgres_fail_lost(struct postgres_conn *conn, qr_err *err)
 {
     conn->is_broken = conn->run_again = conn->tx.doomed = true;
     return qr_fail(err, QR_CODE_UNAVAILABLE, "the connection to PostgreSQL at %s was lost", conn->where);
@@ -62,11 +62,11 @@ static bool ends_connection(const PGresult *result)
     return severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
 }
 
-qr_rc postgres_fail(struct postgres_conn *conn, const PGresult *result, qr_err *err)
+qr_rc qr_postgres_fail(struct postgres_conn *conn, const PGresult *result, qr_err *err)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     if (!state || PQstatus(conn->pq) != CONNECTION_OK || ends_connection(result)) {
-        return postgres_fail_lost(conn, err); /* without a state it is libpq that failed, not the server */
+        return qr_postgres_fail_lost(conn, err); /* without a state it is libpq that failed, not the server */
     }
     const struct meaning *meaning = meaning_of(state);
     if (meaning->run_again) {
@@ -108,7 +108,7 @@ static void parse_failure(const char *text, char ret_state[static 6], qr_str *re
     *ret_reason = reason;
 }
 
-qr_rc postgres_fail_connect(const struct postgres_conn *conn, bool *ret_final, qr_err *err)
+qr_rc qr_postgres_fail_connect(const struct postgres_conn *conn, bool *ret_final, qr_err *err)
 {
     char state[6];
     qr_str reason;
@@ -123,7 +123,7 @@ qr_rc postgres_fail_connect(const struct postgres_conn *conn, bool *ret_final, q
                    state[0] ? meaning->advice : ": is the server running, and is the database url right?");
 }
 
-qr_rc postgres_fail_no_answer(const struct postgres_conn *conn, qr_err *err)
+qr_rc qr_postgres_fail_no_answer(const struct postgres_conn *conn, qr_err *err)
 {
     return qr_fail(err, QR_CODE_UNAVAILABLE, "PostgreSQL at %s does not answer: is the server overloaded or stopped?",
                    conn->where);

@@ -23,7 +23,7 @@ enum {
 /* so that channels of other programs in the same database are not ours */
 #define CHANNEL_PREFIX "quire_"
 
-qr_rc postgres_listen_init(struct postgres_listen *listen, qr_err *err)
+qr_rc qr_postgres_listen_init(struct qr_postgres_listen *listen, qr_err *err)
 {
     listen->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (listen->wake_fd < 0) {
@@ -34,14 +34,14 @@ qr_rc postgres_listen_init(struct postgres_listen *listen, qr_err *err)
     return QR_OK;
 }
 
-static void wake_thread(const struct postgres_listen *listen)
+static void wake_thread(const struct qr_postgres_listen *listen)
 {
     const uint64_t one = 1;
     const ssize_t written = write(listen->wake_fd, &one, sizeof one);
     (void)written; /* full: it is awake already */
 }
 
-void postgres_listen_done(struct postgres_listen *listen)
+void qr_postgres_listen_done(struct qr_postgres_listen *listen)
 {
     pthread_mutex_lock(&listen->lock);
     listen->stopping = true;
@@ -86,7 +86,7 @@ static qr_rc send_for_each(struct postgres_conn *conn, const char *verb, const s
     }
     QR_TRY(qr_buf_check(&conn->scratch, NULL));
     conn->deadline_us = qr_thread_mono_us() + COMMAND_US_MAX;
-    return postgres_command(conn, qr_buf_str(&conn->scratch).ptr, NULL);
+    return qr_postgres_command(conn, qr_buf_str(&conn->scratch).ptr, NULL);
 }
 
 /* ---- the thread ---- */
@@ -97,14 +97,14 @@ struct session {
     int64_t next_notify_us;
 };
 
-static bool is_stopping(struct postgres_listen *listen)
+static bool is_stopping(struct qr_postgres_listen *listen)
 {
     QR_LOCKED(&listen->lock);
     return listen->stopping;
 }
 
 /* A process that writes and ends at once still tells the others. */
-static bool has_work(struct postgres_listen *listen)
+static bool has_work(struct qr_postgres_listen *listen)
 {
     QR_LOCKED(&listen->lock);
     return !listen->stopping || listen->dirty.count > 0;
@@ -112,7 +112,7 @@ static bool has_work(struct postgres_listen *listen)
 
 static qr_rc listen_to_new(struct session *s)
 {
-    struct postgres_listen *listen = &s->db->listen;
+    struct qr_postgres_listen *listen = &s->db->listen;
     struct postgres_channels new = {0};
     size_t wanted_count;
     {
@@ -135,7 +135,7 @@ static qr_rc listen_to_new(struct session *s)
 /* Tells what is due; *ret_due_us says when to come back, 0 = not before being woken. */
 static qr_rc tell_dirty(struct session *s, int64_t *ret_due_us)
 {
-    struct postgres_listen *listen = &s->db->listen;
+    struct qr_postgres_listen *listen = &s->db->listen;
     const int64_t now_us = qr_thread_mono_us();
     struct postgres_channels dirty;
     {
@@ -173,7 +173,7 @@ static void deliver(struct session *s)
 }
 
 /* Sleeps until woken, until the socket has something, or until due_us (0 = for ever). */
-static void sleep_until(const struct postgres_listen *listen, int socket, int64_t due_us)
+static void sleep_until(const struct qr_postgres_listen *listen, int socket, int64_t due_us)
 {
     int timeout_ms = -1;
     if (due_us > 0) {
@@ -190,7 +190,7 @@ static void sleep_until(const struct postgres_listen *listen, int socket, int64_
 /* Until the connection is lost or the database closes. */
 static void serve(struct session *s)
 {
-    struct postgres_listen *listen = &s->db->listen;
+    struct qr_postgres_listen *listen = &s->db->listen;
     while (has_work(listen)) {
         int64_t due_us;
         if (listen_to_new(s) != QR_OK || tell_dirty(s, &due_us) != QR_OK || !PQconsumeInput(s->conn->pq)) {
@@ -205,7 +205,7 @@ static void serve(struct session *s)
 
 static void pause_before_retry(struct postgres_db *db, unsigned failures)
 {
-    const int64_t until_us = qr_thread_mono_us() + postgres_connect_pause_us(db, failures);
+    const int64_t until_us = qr_thread_mono_us() + qr_postgres_connect_pause_us(db, failures);
     while (!is_stopping(&db->listen) && qr_thread_mono_us() < until_us) {
         sleep_until(&db->listen, -1, until_us);
     }
@@ -216,7 +216,7 @@ static bool hold_session(struct postgres_db *db, unsigned sessions)
 {
     struct session s = {.db = db};
     bool is_final;
-    if (postgres_connect(&s.conn, db, qr_thread_mono_us() + CONNECT_US_MAX, &is_final, NULL) != QR_OK) {
+    if (qr_postgres_connect(&s.conn, db, qr_thread_mono_us() + CONNECT_US_MAX, &is_final, NULL) != QR_OK) {
         return false;
     }
     {
@@ -230,7 +230,7 @@ static bool hold_session(struct postgres_db *db, unsigned sessions)
         }
         serve(&s);
     }
-    postgres_disconnect(s.conn);
+    qr_postgres_disconnect(s.conn);
     return is_listening;
 }
 
@@ -265,10 +265,10 @@ static qr_rc require_thread(struct postgres_db *db, qr_err *err)
     return QR_OK;
 }
 
-qr_rc postgres_listen(struct qr_db *base, const char *channel, qr_err *err)
+qr_rc qr_postgres_listen(struct qr_db *base, const char *channel, qr_err *err)
 {
     struct postgres_db *db = QR_CONTAINER_OF(base, struct postgres_db, base);
-    struct postgres_listen *listen = &db->listen;
+    struct qr_postgres_listen *listen = &db->listen;
     const int64_t deadline_us = qr_thread_mono_us() + db->write_deadline_ms * 1000;
     QR_LOCKED(&listen->lock);
     QR_TRY(require_thread(db, err));
@@ -284,9 +284,9 @@ qr_rc postgres_listen(struct qr_db *base, const char *channel, qr_err *err)
     return QR_OK;
 }
 
-void postgres_notify(struct postgres_db *db, const char *const *channels, size_t count)
+void qr_postgres_notify(struct postgres_db *db, const char *const *channels, size_t count)
 {
-    struct postgres_listen *listen = &db->listen;
+    struct qr_postgres_listen *listen = &db->listen;
     QR_LOCKED(&listen->lock);
     if (require_thread(db, NULL) != QR_OK) {
         return;

@@ -23,13 +23,13 @@ static int64_t pause_us(struct postgres_db *db, unsigned step, int64_t ms_min, i
     return ms * 500 + (int64_t)qr_rand_below(db->rand, (uint64_t)ms * 500);
 }
 
-int64_t postgres_connect_pause_us(struct postgres_db *db, unsigned failures)
+int64_t qr_postgres_connect_pause_us(struct postgres_db *db, unsigned failures)
 {
     QR_LOCKED(&db->lock);
     return pause_us(db, failures, CONNECT_PAUSE_MS_MIN, CONNECT_PAUSE_MS_MAX);
 }
 
-bool postgres_back_off(struct postgres_db *db, unsigned attempt, int64_t deadline_us)
+bool qr_postgres_back_off(struct postgres_db *db, unsigned attempt, int64_t deadline_us)
 {
     int64_t us;
     {
@@ -79,7 +79,7 @@ static qr_rc try_to_connect(struct postgres_db *db, int64_t deadline_us, struct 
     db->conn_count++;
     db->trying_count++;
     pthread_mutex_unlock(&db->lock);
-    const qr_rc rc = postgres_connect(ret_conn, db, deadline_us, &is_final, &failure);
+    const qr_rc rc = qr_postgres_connect(ret_conn, db, deadline_us, &is_final, &failure);
     pthread_mutex_lock(&db->lock);
     db->trying_count--;
     if (rc == QR_OK) {
@@ -109,7 +109,7 @@ static qr_rc give_up(struct postgres_db *db, qr_err *err)
     return db->failure.rc;
 }
 
-qr_rc postgres_take(struct postgres_db *db, int64_t deadline_us, struct postgres_conn **ret_conn, qr_err *err)
+qr_rc qr_postgres_take(struct postgres_db *db, int64_t deadline_us, struct postgres_conn **ret_conn, qr_err *err)
 {
     QR_LOCKED(&db->lock);
     struct postgres_conn *conn = NULL;
@@ -139,7 +139,7 @@ static void disconnect_all(struct postgres_conn *conn)
 {
     while (conn) {
         struct postgres_conn *next = conn->next;
-        postgres_disconnect(conn);
+        qr_postgres_disconnect(conn);
         conn = next;
     }
 }
@@ -156,7 +156,7 @@ static struct postgres_conn *drop_with_idle(struct postgres_db *db, struct postg
     return lost;
 }
 
-void postgres_give(struct postgres_db *db, struct postgres_conn *conn)
+void qr_postgres_give(struct postgres_db *db, struct postgres_conn *conn)
 {
     struct postgres_conn *dropped = NULL;
     {
@@ -173,10 +173,10 @@ void postgres_give(struct postgres_db *db, struct postgres_conn *conn)
     disconnect_all(dropped);
 }
 
-void postgres_close_idle(struct postgres_db *db)
+void qr_postgres_close_idle(struct postgres_db *db)
 {
     for (struct postgres_conn *conn = db->idle; conn; conn = conn->next) {
-        postgres_marks_forget(conn);
+        qr_postgres_marks_forget(conn);
     }
     disconnect_all(db->idle);
     db->idle = NULL;

@@ -41,14 +41,14 @@ static struct postgres_conn *conn_of(struct qr_tx *tx)
 
 /* ---- time ---- */
 
-qr_rc postgres_set_timeout(struct postgres_conn *conn, qr_err *err)
+qr_rc qr_postgres_set_timeout(struct postgres_conn *conn, qr_err *err)
 {
     const int64_t now_us = qr_thread_mono_us();
     char sql[64];
     snprintf(sql, sizeof sql, "SET LOCAL statement_timeout = %lld",
              (long long)QR_MAX(1, (conn->deadline_us - now_us) / 1000));
     conn->timeout_set_us = now_us;
-    return postgres_command(conn, sql, err);
+    return qr_postgres_command(conn, sql, err);
 }
 
 /* The deadline is the whole function's: each statement may take what those before it left. */
@@ -59,7 +59,7 @@ static qr_rc require_time(struct postgres_conn *conn, qr_err *err)
         return qr_fail(err, conn->late_code, "a function on PostgreSQL at %s took longer than its deadline",
                        conn->where);
     }
-    return now_us - conn->timeout_set_us < TIMEOUT_RENEW_US ? QR_OK : postgres_set_timeout(conn, err);
+    return now_us - conn->timeout_set_us < TIMEOUT_RENEW_US ? QR_OK : qr_postgres_set_timeout(conn, err);
 }
 
 /* ---- values ---- */
@@ -147,12 +147,12 @@ static qr_rc prepare_as(struct postgres_conn *conn, const char *name, const char
     qr_rc rc = qr_buf_check(&translated, err);
     if (rc == QR_OK &&
         !PQsendPrepare(conn->pq, name, qr_buf_str(&translated).ptr, (int)val_count, conn->params.types)) {
-        rc = postgres_fail_lost(conn, err);
+        rc = qr_postgres_fail_lost(conn, err);
     }
     qr_buf_done(&translated);
     QR_TRY(rc);
     PGresult *result = NULL;
-    QR_TRY(postgres_answer(conn, &result, err));
+    QR_TRY(qr_postgres_answer(conn, &result, err));
     PQclear(result);
     return QR_OK;
 }
@@ -166,7 +166,7 @@ static qr_rc find_statement(struct postgres_conn *conn, const char *sql, const s
     uintptr_t number = (uintptr_t)qr_map_find(&conn->statements, key);
     if (number == 0) {
         if (conn->statements.count >= STATEMENTS_MAX) {
-            QR_TRY(postgres_command(conn, "DEALLOCATE ALL", err));
+            QR_TRY(qr_postgres_command(conn, "DEALLOCATE ALL", err));
             forget_statements(conn);
         }
         number = conn->statements.count + 1;
@@ -191,13 +191,13 @@ static qr_rc run(struct postgres_conn *conn, const char *sql, const struct qr_va
     const struct postgres_params *params = &conn->params;
     if (!PQsendQueryPrepared(conn->pq, name, (int)val_count, params->values, params->lengths, params->formats,
                              BINARY)) {
-        return postgres_fail_lost(conn, err);
+        return qr_postgres_fail_lost(conn, err);
     }
-    return postgres_answer(conn, ret_result, err);
+    return qr_postgres_answer(conn, ret_result, err);
 }
 
-qr_rc postgres_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
-                    int64_t *ret_changes, qr_err *err)
+qr_rc qr_postgres_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
+                       int64_t *ret_changes, qr_err *err)
 {
     PGresult *result = NULL;
     QR_TRY(run(conn_of(tx), sql, vals, val_count, &result, err));
@@ -207,14 +207,14 @@ qr_rc postgres_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals
     return QR_OK;
 }
 
-qr_rc postgres_script(struct qr_tx *tx, const char *sql, qr_err *err)
+qr_rc qr_postgres_script(struct qr_tx *tx, const char *sql, qr_err *err)
 {
     struct postgres_conn *conn = conn_of(tx);
     QR_TRY(require_time(conn, err));
     qr_buf_clear(&conn->scratch);
     qr_sql_for_postgres(&conn->scratch, sql);
     QR_TRY(qr_buf_check(&conn->scratch, err));
-    QR_TRY(postgres_command(conn, qr_buf_str(&conn->scratch).ptr, err));
+    QR_TRY(qr_postgres_command(conn, qr_buf_str(&conn->scratch).ptr, err));
     if (PQtransactionStatus(conn->pq) != PQTRANS_INTRANS) {
         tx->doomed = true;
         return qr_fail(err, QR_CODE_INTERNAL, "a script ended the transaction that it runs in");
@@ -265,8 +265,8 @@ static qr_rc check_columns(const PGresult *result, qr_err *err)
     return QR_OK;
 }
 
-qr_rc postgres_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, const struct qr_val *vals,
-                     size_t val_count, qr_err *err)
+qr_rc qr_postgres_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, const struct qr_val *vals,
+                        size_t val_count, qr_err *err)
 {
     PGresult *result = NULL;
     QR_TRY(run(conn_of(tx), sql, vals, val_count, &result, err));
@@ -281,18 +281,18 @@ qr_rc postgres_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, co
     return QR_OK;
 }
 
-qr_rc postgres_rows_next(struct qr_rows *rows, bool *ret_more, qr_err *err QR_UNUSED)
+qr_rc qr_postgres_rows_next(struct qr_rows *rows, bool *ret_more, qr_err *err QR_UNUSED)
 {
     *ret_more = ++rows->row < PQntuples(rows->handle);
     return QR_OK;
 }
 
-void postgres_rows_close(struct qr_rows *rows)
+void qr_postgres_rows_close(struct qr_rows *rows)
 {
     PQclear(rows->handle);
 }
 
-bool postgres_rows_is_null(const struct qr_rows *rows, int column)
+bool qr_postgres_rows_is_null(const struct qr_rows *rows, int column)
 {
     return PQgetisnull(rows->handle, rows->row, column);
 }
@@ -326,7 +326,7 @@ static double read_float(const struct qr_rows *rows, int column)
     return number.narrow_value;
 }
 
-int64_t postgres_rows_i64(const struct qr_rows *rows, int column)
+int64_t qr_postgres_rows_i64(const struct qr_rows *rows, int column)
 {
     const uint64_t bits = read_bits(rows, column); /* 0 for NULL */
     switch (PQftype(rows->handle, column)) {
@@ -347,14 +347,14 @@ int64_t postgres_rows_i64(const struct qr_rows *rows, int column)
     }
 }
 
-double postgres_rows_f64(const struct qr_rows *rows, int column)
+double qr_postgres_rows_f64(const struct qr_rows *rows, int column)
 {
     const Oid type = PQftype(rows->handle, column);
     return type == OID_FLOAT4 || type == OID_FLOAT8 ? read_float(rows, column)
-                                                    : (double)postgres_rows_i64(rows, column);
+                                                    : (double)qr_postgres_rows_i64(rows, column);
 }
 
-qr_str postgres_rows_str(const struct qr_rows *rows, int column)
+qr_str qr_postgres_rows_str(const struct qr_rows *rows, int column)
 {
     switch (PQftype(rows->handle, column)) {
     case OID_TEXT:

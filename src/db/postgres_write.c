@@ -43,28 +43,28 @@ enum verdict {
 
 /* ---- marks (P3) ---- */
 
-qr_rc postgres_marks_prepare(struct postgres_conn *conn, qr_err *err)
+qr_rc qr_postgres_marks_prepare(struct postgres_conn *conn, qr_err *err)
 {
     PGresult *result = NULL;
-    QR_TRY(postgres_ask(conn,
-                        "SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'quire_commit' AND "
-                        "relnamespace = current_schema()::regnamespace",
-                        &result, err));
+    QR_TRY(qr_postgres_ask(conn,
+                           "SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'quire_commit' AND "
+                           "relnamespace = current_schema()::regnamespace",
+                           &result, err));
     const bool is_there = PQntuples(result) > 0;
     PQclear(result);
     if (!is_there) {
-        return postgres_command(conn,
-                                POSTGRES_SCHEMA_LOCK_SQL "; CREATE TABLE IF NOT EXISTS quire_commit ("
-                                                         "id UUID PRIMARY KEY, "
-                                                         "is_void BOOLEAN NOT NULL DEFAULT false, "
-                                                         "made_at TIMESTAMPTZ NOT NULL DEFAULT now())",
-                                err);
+        return qr_postgres_command(conn,
+                                   POSTGRES_SCHEMA_LOCK_SQL "; CREATE TABLE IF NOT EXISTS quire_commit ("
+                                                            "id UUID PRIMARY KEY, "
+                                                            "is_void BOOLEAN NOT NULL DEFAULT false, "
+                                                            "made_at TIMESTAMPTZ NOT NULL DEFAULT now())",
+                                   err);
     }
     /* left behind by processes that ended without closing; no write is tried for a day */
-    return postgres_command(conn, "DELETE FROM quire_commit WHERE made_at < now() - INTERVAL '1 day'", err);
+    return qr_postgres_command(conn, "DELETE FROM quire_commit WHERE made_at < now() - INTERVAL '1 day'", err);
 }
 
-void postgres_marks_forget(struct postgres_conn *conn)
+void qr_postgres_marks_forget(struct postgres_conn *conn)
 {
     char sql[256];
     snprintf(sql, sizeof sql,
@@ -73,7 +73,7 @@ void postgres_marks_forget(struct postgres_conn *conn)
              conn->mark_high, conn->mark_low_kept, conn->mark_high, conn->mark_low);
     if (conn->mark_low > conn->mark_low_kept) {
         conn->deadline_us = qr_thread_mono_us() + 1000000;
-        postgres_command(conn, sql, NULL); /* else the next start does it */
+        qr_postgres_command(conn, sql, NULL); /* else the next start does it */
     }
 }
 
@@ -86,7 +86,7 @@ static qr_rc ask_outcome(struct postgres_conn *conn, const struct write *w, bool
              "SELECT is_void FROM quire_commit WHERE id = '" MARK_FORMAT "'",
              w->mark_high, w->mark_low, w->mark_high, w->mark_low);
     PGresult *result = NULL;
-    QR_TRY(postgres_ask(conn, sql, &result, err));
+    QR_TRY(qr_postgres_ask(conn, sql, &result, err));
     *ret_committed = PQntuples(result) == 1 && PQgetvalue(result, 0, 0)[0] == 'f';
     PQclear(result);
     return QR_OK;
@@ -96,16 +96,16 @@ static enum verdict settle_doubt(struct write *w, qr_err *err)
 {
     qr_err failure = {0};
     struct postgres_conn *conn;
-    for (unsigned attempt = 0; postgres_take(w->db, w->deadline_us, &conn, &failure) == QR_OK; attempt++) {
+    for (unsigned attempt = 0; qr_postgres_take(w->db, w->deadline_us, &conn, &failure) == QR_OK; attempt++) {
         conn->deadline_us = w->deadline_us;
         conn->late_code = QR_CODE_UNAVAILABLE;
         bool is_committed;
         const qr_rc rc = ask_outcome(conn, w, &is_committed, &failure);
-        postgres_give(w->db, conn);
+        qr_postgres_give(w->db, conn);
         if (rc == QR_OK) {
             return is_committed ? COMMITTED : AGAIN;
         }
-        if (!postgres_back_off(w->db, attempt, w->deadline_us)) {
+        if (!qr_postgres_back_off(w->db, attempt, w->deadline_us)) {
             break;
         }
     }
@@ -123,14 +123,15 @@ static qr_rc begin(struct postgres_conn *conn, const struct write *w, qr_err *er
     conn->timeout_set_us = w->began_us; /* the session's own is the write deadline */
     conn->late_code = QR_CODE_UNAVAILABLE;
     conn->run_again = false;
-    return postgres_command(conn, w->level == QR_RELAXED ? "BEGIN; SET LOCAL synchronous_commit = off" : "BEGIN", err);
+    return qr_postgres_command(conn, w->level == QR_RELAXED ? "BEGIN; SET LOCAL synchronous_commit = off" : "BEGIN",
+                               err);
 }
 
 static void roll_back(struct postgres_conn *conn)
 {
     if (!conn->is_broken) {
         conn->deadline_us = qr_thread_mono_us() + 1000000;
-        postgres_command(conn, "ROLLBACK", NULL);
+        qr_postgres_command(conn, "ROLLBACK", NULL);
     }
 }
 
@@ -162,7 +163,7 @@ static enum verdict commit(struct postgres_conn *conn, struct write *w, qr_err *
     w->mark_high = conn->mark_high;
     w->mark_low = conn->mark_low;
     PGresult *result = NULL;
-    const qr_rc rc = postgres_ask(conn, conn->scratch.data, &result, err);
+    const qr_rc rc = qr_postgres_ask(conn, conn->scratch.data, &result, err);
     /* PostgreSQL answers the COMMIT of a transaction that had failed with ROLLBACK */
     const bool is_committed = rc == QR_OK && strcmp(PQcmdStatus(result), "COMMIT") == 0;
     PQclear(result);
@@ -216,7 +217,7 @@ static void wake(struct postgres_db *db, const struct qr_tx *tx)
         qr_db_wake(&db->base, tx->channels[i]);
     }
     if (tx->channel_count > 0) {
-        postgres_notify(db, tx->channels, tx->channel_count);
+        qr_postgres_notify(db, tx->channels, tx->channel_count);
     }
 }
 
@@ -224,7 +225,7 @@ static enum verdict try_once(struct write *w, qr_err *err)
 {
     struct postgres_conn *conn;
     *err = (qr_err){0};
-    if (postgres_take(w->db, w->deadline_us, &conn, err) != QR_OK) {
+    if (qr_postgres_take(w->db, w->deadline_us, &conn, err) != QR_OK) {
         if (err->code == QR_CODE_TIMEOUT) {
             qr_fail(err, QR_CODE_UNAVAILABLE, "%s", err->msg); /* a write's word for it */
         }
@@ -235,7 +236,7 @@ static enum verdict try_once(struct write *w, qr_err *err)
         roll_back(conn);
     }
     const struct qr_tx tx = conn->tx; /* the channels outlive the connection */
-    postgres_give(w->db, conn);
+    qr_postgres_give(w->db, conn);
     if (verdict == IN_DOUBT) {
         verdict = settle_doubt(w, err);
     }
@@ -260,7 +261,7 @@ static void count(const struct write *w, enum verdict verdict)
     }
 }
 
-qr_rc postgres_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err)
+qr_rc qr_postgres_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err)
 {
     struct postgres_db *db = QR_CONTAINER_OF(base, struct postgres_db, base);
     struct write w = {.db = db, .level = level, .fn = fn, .arg = arg};
@@ -268,7 +269,7 @@ qr_rc postgres_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, v
     qr_err failure = {0};
     enum verdict verdict = try_once(&w, &failure);
     for (unsigned attempt = 0; verdict == AGAIN; attempt++) {
-        if (!postgres_back_off(db, attempt, w.deadline_us)) {
+        if (!qr_postgres_back_off(db, attempt, w.deadline_us)) {
             qr_fail(&failure, QR_CODE_UNAVAILABLE, "tried for %lld ms, then gave up: %s",
                     (long long)db->write_deadline_ms, failure.msg);
             break;

@@ -26,15 +26,16 @@ enum sqlite_role { SQLITE_ROLE_WRITER, SQLITE_ROLE_READER };
 
 struct sqlite_db;
 
-qr_rc sqlite_conn_open(struct sqlite_conn **ret_conn, const struct sqlite_db *db, enum sqlite_role role, qr_err *err);
-void sqlite_conn_close(struct sqlite_conn *conn);
+qr_rc qr_sqlite_conn_open(struct sqlite_conn **ret_conn, const struct sqlite_db *db, enum sqlite_role role,
+                          qr_err *err);
+void qr_sqlite_conn_close(struct sqlite_conn *conn);
 
 /* Runs statements without values or rows; `doing` is what an error says was attempted. */
-qr_rc sqlite_conn_exec(struct sqlite_conn *conn, const char *sql, const char *doing, qr_err *err);
-qr_rc sqlite_conn_get_i64(struct sqlite_conn *conn, const char *sql, int64_t *ret_value, qr_err *err);
+qr_rc qr_sqlite_conn_exec(struct sqlite_conn *conn, const char *sql, const char *doing, qr_err *err);
+qr_rc qr_sqlite_conn_get_i64(struct sqlite_conn *conn, const char *sql, int64_t *ret_value, qr_err *err);
 
 /* The failure that the connection's last call met. */
-qr_rc sqlite_conn_fail(struct sqlite_conn *conn, int sqlite_rc, const char *doing, qr_err *err);
+qr_rc qr_sqlite_conn_fail(struct sqlite_conn *conn, int sqlite_rc, const char *doing, qr_err *err);
 
 /* True after SQLite itself has rolled everything back (disk full, I/O error, out of memory). */
 static inline bool sqlite_conn_rolled_back(const struct sqlite_conn *conn)
@@ -108,47 +109,47 @@ struct sqlite_db {
 enum { SQLITE_BUSY_TIMEOUT_MS = 5000 };
 
 /* sqlite_read.c */
-qr_rc sqlite_read(struct qr_db *base, qr_tx_fn *fn, void *arg, qr_err *err);
-qr_rc sqlite_verify(struct qr_db *base, qr_err *err);
+qr_rc qr_sqlite_read(struct qr_db *base, qr_tx_fn *fn, void *arg, qr_err *err);
+qr_rc qr_sqlite_verify(struct qr_db *base, qr_err *err);
 /* Keeps reads out, waits for those under way (they have deadlines) and closes their connections. */
-void sqlite_readers_stop(struct sqlite_db *db);
-void sqlite_readers_resume(struct sqlite_db *db);
+void qr_sqlite_readers_stop(struct sqlite_db *db);
+void qr_sqlite_readers_resume(struct sqlite_db *db);
 
 /* sqlite_writer.c */
-qr_rc sqlite_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err);
-void *sqlite_writer_main(void *arg);
+qr_rc qr_sqlite_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err);
+void *qr_sqlite_writer_main(void *arg);
 
 /* sqlite_wal.c: keeps the log within its limits */
-void *sqlite_checkpoint_main(void *arg);
+void *qr_sqlite_checkpoint_main(void *arg);
 /* The writer calls it before each batch; `unavailable` when the log is full and a read holds it. */
-qr_rc sqlite_wal_make_room(struct sqlite_db *db, qr_err *err);
+qr_rc qr_sqlite_wal_make_room(struct sqlite_db *db, qr_err *err);
 /* How many bytes of values a batch may hold before it takes no further function. */
-int64_t sqlite_wal_batch_bytes(const struct sqlite_db *db);
+int64_t qr_sqlite_wal_batch_bytes(const struct sqlite_db *db);
 /* The writer calls it after each commit. */
-void sqlite_wal_grew(struct sqlite_db *db);
-/* Waits until no background checkpoint runs, and keeps new ones from starting until sqlite_readers_resume. */
-void sqlite_checkpoint_pause(struct sqlite_db *db);
+void qr_sqlite_wal_grew(struct sqlite_db *db);
+/* Waits until no background checkpoint runs, and keeps new ones from starting until qr_sqlite_readers_resume. */
+void qr_sqlite_checkpoint_pause(struct sqlite_db *db);
 
 /* sqlite_open.c */
 /* Opens the write connection. Only at the start may a file be made: one that goes missing later is a fault of the storage,
  * and a new one in its place would hide it. */
-qr_rc sqlite_writer_connect(struct sqlite_db *db, bool may_create, qr_err *err);
+qr_rc qr_sqlite_writer_connect(struct sqlite_db *db, bool may_create, qr_err *err);
 
 /* The functions of the driver table that run inside a transaction (sqlite_conn.c). */
-qr_rc sqlite_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count, int64_t *ret_changes,
-                  qr_err *err);
-qr_rc sqlite_script(struct qr_tx *tx, const char *sql, qr_err *err);
-qr_rc sqlite_savepoint(struct qr_tx *tx, qr_err *err);
-qr_rc sqlite_release(struct qr_tx *tx, qr_err *err);
-qr_rc sqlite_rollback_to(struct qr_tx *tx, qr_err *err);
-qr_rc sqlite_now_ms(struct qr_tx *tx, int64_t *ret_ms, qr_err *err);
-qr_rc sqlite_lock_schema(struct qr_tx *tx, qr_err *err);
-qr_rc sqlite_has_table(struct qr_tx *tx, const char *table, bool *ret_has, qr_err *err);
-qr_rc sqlite_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, const struct qr_val *vals, size_t val_count,
-                   qr_err *err);
-qr_rc sqlite_rows_next(struct qr_rows *rows, bool *ret_more, qr_err *err);
-void sqlite_rows_close(struct qr_rows *rows);
-bool sqlite_rows_is_null(const struct qr_rows *rows, int column);
-int64_t sqlite_rows_i64(const struct qr_rows *rows, int column);
-double sqlite_rows_f64(const struct qr_rows *rows, int column);
-qr_str sqlite_rows_str(const struct qr_rows *rows, int column);
+qr_rc qr_sqlite_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
+                     int64_t *ret_changes, qr_err *err);
+qr_rc qr_sqlite_script(struct qr_tx *tx, const char *sql, qr_err *err);
+qr_rc qr_sqlite_savepoint(struct qr_tx *tx, qr_err *err);
+qr_rc qr_sqlite_release(struct qr_tx *tx, qr_err *err);
+qr_rc qr_sqlite_rollback_to(struct qr_tx *tx, qr_err *err);
+qr_rc qr_sqlite_now_ms(struct qr_tx *tx, int64_t *ret_ms, qr_err *err);
+qr_rc qr_sqlite_lock_schema(struct qr_tx *tx, qr_err *err);
+qr_rc qr_sqlite_has_table(struct qr_tx *tx, const char *table, bool *ret_has, qr_err *err);
+qr_rc qr_sqlite_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, const struct qr_val *vals,
+                      size_t val_count, qr_err *err);
+qr_rc qr_sqlite_rows_next(struct qr_rows *rows, bool *ret_more, qr_err *err);
+void qr_sqlite_rows_close(struct qr_rows *rows);
+bool qr_sqlite_rows_is_null(const struct qr_rows *rows, int column);
+int64_t qr_sqlite_rows_i64(const struct qr_rows *rows, int column);
+double qr_sqlite_rows_f64(const struct qr_rows *rows, int column);
+qr_str qr_sqlite_rows_str(const struct qr_rows *rows, int column);

@@ -73,7 +73,7 @@ static qr_code code_of(int extended_rc, int system_errno)
     }
 }
 
-qr_rc sqlite_conn_fail(struct sqlite_conn *conn, int sqlite_rc, const char *doing, qr_err *err)
+qr_rc qr_sqlite_conn_fail(struct sqlite_conn *conn, int sqlite_rc, const char *doing, qr_err *err)
 {
     const int primary = sqlite_rc & 0xFF;
     const qr_code code = code_of(sqlite_rc, sqlite3_system_errno(conn->handle));
@@ -109,20 +109,20 @@ static qr_rc set_up(struct sqlite_conn *conn, enum sqlite_role role, qr_err *err
     char cache[64];
     snprintf(cache, sizeof cache, "PRAGMA cache_size = -%d",
              role == SQLITE_ROLE_WRITER ? WRITER_CACHE_KB : READER_CACHE_KB);
-    QR_TRY(sqlite_conn_exec(conn, cache, "setting up a connection", err));
-    QR_TRY(sqlite_conn_exec(conn, "PRAGMA case_sensitive_like = ON", "setting up a connection", err));
-    QR_TRY(sqlite_conn_exec(conn, "PRAGMA foreign_keys = ON", "setting up a connection", err));
-    QR_TRY(sqlite_conn_exec(conn, "PRAGMA temp_store = MEMORY", "setting up a connection", err));
+    QR_TRY(qr_sqlite_conn_exec(conn, cache, "setting up a connection", err));
+    QR_TRY(qr_sqlite_conn_exec(conn, "PRAGMA case_sensitive_like = ON", "setting up a connection", err));
+    QR_TRY(qr_sqlite_conn_exec(conn, "PRAGMA foreign_keys = ON", "setting up a connection", err));
+    QR_TRY(qr_sqlite_conn_exec(conn, "PRAGMA temp_store = MEMORY", "setting up a connection", err));
     /* sqlite_wal.c decides when; a commit must not be slowed by a checkpoint */
-    QR_TRY(sqlite_conn_exec(conn, "PRAGMA wal_autocheckpoint = 0", "setting up a connection", err));
+    QR_TRY(qr_sqlite_conn_exec(conn, "PRAGMA wal_autocheckpoint = 0", "setting up a connection", err));
     if (role == SQLITE_ROLE_READER) {
         sqlite3_progress_handler(conn->handle, PROGRESS_STEPS, past_deadline, conn);
-        QR_TRY(sqlite_conn_exec(conn, "PRAGMA query_only = ON", "setting up a connection", err));
+        QR_TRY(qr_sqlite_conn_exec(conn, "PRAGMA query_only = ON", "setting up a connection", err));
     }
     return QR_OK;
 }
 
-qr_rc sqlite_conn_open(struct sqlite_conn **ret_conn, const struct sqlite_db *db, enum sqlite_role role, qr_err *err)
+qr_rc qr_sqlite_conn_open(struct sqlite_conn **ret_conn, const struct sqlite_db *db, enum sqlite_role role, qr_err *err)
 {
     struct sqlite_conn *conn = qr_alloc_zero(sizeof *conn);
     if (!conn) {
@@ -137,14 +137,14 @@ qr_rc sqlite_conn_open(struct sqlite_conn **ret_conn, const struct sqlite_db *db
     if (!conn->handle) {
         rc = qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a database connection");
     } else if (opened != SQLITE_OK) {
-        rc = sqlite_conn_fail(conn, sqlite3_extended_errcode(conn->handle), db->path, err);
+        rc = qr_sqlite_conn_fail(conn, sqlite3_extended_errcode(conn->handle), db->path, err);
     } else if (sqlite3_db_readonly(conn->handle, "main") == 1) {
         rc = qr_fail(err, QR_CODE_DATA_READONLY, "%s cannot be written", db->path);
     } else {
         rc = set_up(conn, role, err);
     }
     if (rc != QR_OK) {
-        sqlite_conn_close(conn);
+        qr_sqlite_conn_close(conn);
         return rc;
     }
     *ret_conn = conn;
@@ -168,7 +168,7 @@ static void forget_statements(struct sqlite_conn *conn)
     qr_map_done(&conn->statements);
 }
 
-void sqlite_conn_close(struct sqlite_conn *conn)
+void qr_sqlite_conn_close(struct sqlite_conn *conn)
 {
     if (conn) {
         forget_statements(conn);
@@ -188,7 +188,7 @@ static qr_rc prepare(struct sqlite_conn *conn, const char *sql, struct cached_st
     const int rc = sqlite3_prepare_v3(conn->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &cached->stmt, NULL);
     if (rc != SQLITE_OK) {
         qr_free(cached);
-        return sqlite_conn_fail(conn, rc, "preparing a statement", err);
+        return qr_sqlite_conn_fail(conn, rc, "preparing a statement", err);
     }
     *ret_cached = cached;
     return QR_OK;
@@ -266,7 +266,7 @@ static qr_rc bind_all(struct sqlite_conn *conn, sqlite3_stmt *stmt, const struct
         conn->bound_bytes += vals[i].type == QR_VAL_TEXT || vals[i].type == QR_VAL_BLOB ? (int64_t)vals[i].str.len : 0;
         const int rc = bind(stmt, (int)i + 1, &vals[i], lifetime);
         if (rc != SQLITE_OK) {
-            return sqlite_conn_fail(conn, rc, "binding a value", err);
+            return qr_sqlite_conn_fail(conn, rc, "binding a value", err);
         }
     }
     return require_room(conn, err);
@@ -275,7 +275,7 @@ static qr_rc bind_all(struct sqlite_conn *conn, sqlite3_stmt *stmt, const struct
 /* A failing statement may have rolled back everything; then nothing above it can be undone alone. */
 static qr_rc statement_failed(struct sqlite_conn *conn, int sqlite_rc, qr_err *err)
 {
-    const qr_rc rc = sqlite_conn_fail(conn, sqlite_rc, "running a statement", err);
+    const qr_rc rc = qr_sqlite_conn_fail(conn, sqlite_rc, "running a statement", err);
     if (sqlite_conn_rolled_back(conn)) {
         conn->tx.doomed = true;
     }
@@ -290,8 +290,8 @@ static qr_rc require_time(struct sqlite_conn *conn, qr_err *err)
     return QR_OK;
 }
 
-qr_rc sqlite_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count, int64_t *ret_changes,
-                  qr_err *err)
+qr_rc qr_sqlite_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
+                     int64_t *ret_changes, qr_err *err)
 {
     struct sqlite_conn *conn = conn_of(tx);
     struct cached_statement *cached;
@@ -316,20 +316,20 @@ qr_rc sqlite_exec(struct qr_tx *tx, const char *sql, const struct qr_val *vals, 
     return rc;
 }
 
-qr_rc sqlite_script(struct qr_tx *tx, const char *sql, qr_err *err)
+qr_rc qr_sqlite_script(struct qr_tx *tx, const char *sql, qr_err *err)
 {
     struct sqlite_conn *conn = conn_of(tx);
     const int rc = sqlite3_exec(conn->handle, sql, NULL, NULL, NULL);
     return rc == SQLITE_OK ? QR_OK : statement_failed(conn, rc, err);
 }
 
-qr_rc sqlite_conn_exec(struct sqlite_conn *conn, const char *sql, const char *doing, qr_err *err)
+qr_rc qr_sqlite_conn_exec(struct sqlite_conn *conn, const char *sql, const char *doing, qr_err *err)
 {
     const int rc = sqlite3_exec(conn->handle, sql, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? QR_OK : sqlite_conn_fail(conn, rc, doing, err);
+    return rc == SQLITE_OK ? QR_OK : qr_sqlite_conn_fail(conn, rc, doing, err);
 }
 
-qr_rc sqlite_conn_get_i64(struct sqlite_conn *conn, const char *sql, int64_t *ret_value, qr_err *err)
+qr_rc qr_sqlite_conn_get_i64(struct sqlite_conn *conn, const char *sql, int64_t *ret_value, qr_err *err)
 {
     sqlite3_stmt *stmt;
     int rc = sqlite3_prepare_v2(conn->handle, sql, -1, &stmt, NULL);
@@ -342,7 +342,7 @@ qr_rc sqlite_conn_get_i64(struct sqlite_conn *conn, const char *sql, int64_t *re
         }
     }
     const qr_rc failed = rc == SQLITE_DONE ? qr_fail(err, QR_CODE_DATA_CORRUPT, "%s: no row", sql)
-                                           : sqlite_conn_fail(conn, rc, sql, err);
+                                           : qr_sqlite_conn_fail(conn, rc, sql, err);
     sqlite3_finalize(stmt);
     return failed;
 }
@@ -354,8 +354,8 @@ static sqlite3_stmt *stmt_of(const struct qr_rows *rows)
     return ((struct cached_statement *)rows->handle)->stmt;
 }
 
-qr_rc sqlite_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, const struct qr_val *vals, size_t val_count,
-                   qr_err *err)
+qr_rc qr_sqlite_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, const struct qr_val *vals,
+                      size_t val_count, qr_err *err)
 {
     struct sqlite_conn *conn = conn_of(tx);
     struct cached_statement *cached;
@@ -371,7 +371,7 @@ qr_rc sqlite_query(struct qr_tx *tx, struct qr_rows *rows, const char *sql, cons
     return QR_OK;
 }
 
-qr_rc sqlite_rows_next(struct qr_rows *rows, bool *ret_more, qr_err *err)
+qr_rc qr_sqlite_rows_next(struct qr_rows *rows, bool *ret_more, qr_err *err)
 {
     const int rc = sqlite3_step(stmt_of(rows));
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
@@ -382,27 +382,27 @@ qr_rc sqlite_rows_next(struct qr_rows *rows, bool *ret_more, qr_err *err)
     return QR_OK;
 }
 
-void sqlite_rows_close(struct qr_rows *rows)
+void qr_sqlite_rows_close(struct qr_rows *rows)
 {
     give_back(rows->handle);
 }
 
-bool sqlite_rows_is_null(const struct qr_rows *rows, int column)
+bool qr_sqlite_rows_is_null(const struct qr_rows *rows, int column)
 {
     return sqlite3_column_type(stmt_of(rows), column) == SQLITE_NULL;
 }
 
-int64_t sqlite_rows_i64(const struct qr_rows *rows, int column)
+int64_t qr_sqlite_rows_i64(const struct qr_rows *rows, int column)
 {
     return sqlite3_column_int64(stmt_of(rows), column);
 }
 
-double sqlite_rows_f64(const struct qr_rows *rows, int column)
+double qr_sqlite_rows_f64(const struct qr_rows *rows, int column)
 {
     return sqlite3_column_double(stmt_of(rows), column);
 }
 
-qr_str sqlite_rows_str(const struct qr_rows *rows, int column)
+qr_str qr_sqlite_rows_str(const struct qr_rows *rows, int column)
 {
     sqlite3_stmt *stmt = stmt_of(rows);
     /* as blob: no conversion, and the length is in bytes whatever the type */
@@ -418,37 +418,37 @@ static qr_rc savepoint_command(struct qr_tx *tx, const char *command, qr_err *er
     char sql[64];
     snprintf(sql, sizeof sql, "%s nested_%d", command, tx->depth);
     int64_t changes;
-    return sqlite_exec(tx, sql, QR_NO_VALS, &changes, err);
+    return qr_sqlite_exec(tx, sql, QR_NO_VALS, &changes, err);
 }
 
-qr_rc sqlite_savepoint(struct qr_tx *tx, qr_err *err)
+qr_rc qr_sqlite_savepoint(struct qr_tx *tx, qr_err *err)
 {
     return savepoint_command(tx, "SAVEPOINT", err);
 }
 
-qr_rc sqlite_release(struct qr_tx *tx, qr_err *err)
+qr_rc qr_sqlite_release(struct qr_tx *tx, qr_err *err)
 {
     return savepoint_command(tx, "RELEASE", err);
 }
 
-qr_rc sqlite_rollback_to(struct qr_tx *tx, qr_err *err)
+qr_rc qr_sqlite_rollback_to(struct qr_tx *tx, qr_err *err)
 {
     QR_TRY(savepoint_command(tx, "ROLLBACK TO", err));
     return savepoint_command(tx, "RELEASE", err);
 }
 
-qr_rc sqlite_now_ms(struct qr_tx *tx, int64_t *ret_ms, qr_err *err QR_UNUSED)
+qr_rc qr_sqlite_now_ms(struct qr_tx *tx, int64_t *ret_ms, qr_err *err QR_UNUSED)
 {
     *ret_ms = qr_clock_wall_ms(conn_of(tx)->clock);
     return QR_OK;
 }
 
-qr_rc sqlite_lock_schema(struct qr_tx *tx QR_UNUSED, qr_err *err QR_UNUSED)
+qr_rc qr_sqlite_lock_schema(struct qr_tx *tx QR_UNUSED, qr_err *err QR_UNUSED)
 {
     return QR_OK; /* there is one writer, and one process */
 }
 
-qr_rc sqlite_has_table(struct qr_tx *tx, const char *table, bool *ret_has, qr_err *err)
+qr_rc qr_sqlite_has_table(struct qr_tx *tx, const char *table, bool *ret_has, qr_err *err)
 {
     int64_t count = 0;
     QR_TRY(qr_tx_get_i64(tx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1",

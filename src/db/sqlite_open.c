@@ -237,7 +237,7 @@ static qr_rc use_wal(struct sqlite_conn *conn, qr_err *err)
     }
     qr_rc result = QR_OK;
     if (rc != SQLITE_DONE) {
-        result = sqlite_conn_fail(conn, rc, "switching to the write-ahead log", err);
+        result = qr_sqlite_conn_fail(conn, rc, "switching to the write-ahead log", err);
     } else if (!is_wal) {
         result = qr_fail(err, QR_CODE_IO_ERROR, "this file system cannot hold a write-ahead log");
     }
@@ -257,21 +257,21 @@ static int remember_frames(void *arg, sqlite3 *handle QR_UNUSED, const char *nam
 static qr_rc settle_log(struct sqlite_conn *conn, qr_err *err)
 {
     const int rc = sqlite3_wal_checkpoint_v2(conn->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    return rc == SQLITE_OK ? QR_OK : sqlite_conn_fail(conn, rc, "recovering the write-ahead log", err);
+    return rc == SQLITE_OK ? QR_OK : qr_sqlite_conn_fail(conn, rc, "recovering the write-ahead log", err);
 }
 
 /* What the log says counts before what the file's header says; and a file that is refused is left as it is, its log too. */
 static qr_rc judge_content(const struct sqlite_db *db, struct sqlite_conn *conn, qr_err *err)
 {
     int64_t application_id, has_schema, version = 0;
-    QR_TRY(sqlite_conn_get_i64(conn, "PRAGMA application_id", &application_id, err));
+    QR_TRY(qr_sqlite_conn_get_i64(conn, "PRAGMA application_id", &application_id, err));
     if (application_id != SQLITE_APPLICATION_ID) {
         return qr_fail(err, QR_CODE_DATA_FOREIGN, "%s is a database of another program", db->path);
     }
-    QR_TRY(
-        sqlite_conn_get_i64(conn, "SELECT count(*) FROM sqlite_schema WHERE name = 'quire_schema'", &has_schema, err));
+    QR_TRY(qr_sqlite_conn_get_i64(conn, "SELECT count(*) FROM sqlite_schema WHERE name = 'quire_schema'", &has_schema,
+                                  err));
     if (has_schema) {
-        QR_TRY(sqlite_conn_get_i64(conn, "SELECT coalesce(max(version), 0) FROM quire_schema", &version, err));
+        QR_TRY(qr_sqlite_conn_get_i64(conn, "SELECT coalesce(max(version), 0) FROM quire_schema", &version, err));
     }
     return qr_db_check_version(version, db->schema_known, err);
 }
@@ -280,11 +280,11 @@ static qr_rc connect_writer(struct sqlite_db *db, struct sqlite_conn *conn, qr_e
 {
     QR_TRY(judge_content(db, conn, err));
     QR_TRY(use_wal(conn, err));
-    QR_TRY(sqlite_conn_exec(conn, "PRAGMA synchronous = FULL", "opening the database", err));
+    QR_TRY(qr_sqlite_conn_exec(conn, "PRAGMA synchronous = FULL", "opening the database", err));
     db->writer_level = QR_DURABLE;
     QR_TRY(settle_log(conn, err));
-    QR_TRY(sqlite_conn_get_i64(conn, "PRAGMA page_size", &db->page_bytes, err));
-    QR_TRY(sqlite_conn_get_i64(conn, "SELECT seq FROM quire_commit WHERE id = 1", &db->commit_seq, err));
+    QR_TRY(qr_sqlite_conn_get_i64(conn, "PRAGMA page_size", &db->page_bytes, err));
+    QR_TRY(qr_sqlite_conn_get_i64(conn, "SELECT seq FROM quire_commit WHERE id = 1", &db->commit_seq, err));
     conn->bound_bytes_max = db->wal_hard_bytes / 4;
     db->wal_frames = 0;
     db->next_help_bytes = 0;
@@ -300,16 +300,16 @@ static qr_rc make_file(const struct sqlite_db *db, bool may_create, qr_err *err)
     return create_file(db, err);
 }
 
-qr_rc sqlite_writer_connect(struct sqlite_db *db, bool may_create, qr_err *err)
+qr_rc qr_sqlite_writer_connect(struct sqlite_db *db, bool may_create, qr_err *err)
 {
     bool is_missing;
     QR_TRY(look_at_file(db, &is_missing, err));
     QR_TRY(is_missing ? make_file(db, may_create, err) : rewrite_log(db, err));
     struct sqlite_conn *conn;
-    QR_TRY(sqlite_conn_open(&conn, db, SQLITE_ROLE_WRITER, err));
+    QR_TRY(qr_sqlite_conn_open(&conn, db, SQLITE_ROLE_WRITER, err));
     const qr_rc rc = connect_writer(db, conn, err);
     if (rc != QR_OK) {
-        sqlite_conn_close(conn);
+        qr_sqlite_conn_close(conn);
         return rc;
     }
     db->writer = conn;
@@ -323,7 +323,7 @@ static void free_db(struct sqlite_db *db)
     if (db->writer && !db->checkpoint_failed && db->writer->seen_storage_error == QR_CODE_NONE) {
         sqlite3_db_config(db->writer->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     }
-    sqlite_conn_close(db->writer);
+    qr_sqlite_conn_close(db->writer);
     pthread_cond_destroy(&db->work);
     pthread_cond_destroy(&db->reader_changed);
     pthread_cond_destroy(&db->checkpoint_changed);
@@ -370,8 +370,8 @@ static void stop(struct sqlite_db *db)
 
 static qr_rc start_threads(struct sqlite_db *db, qr_err *err)
 {
-    QR_TRY(qr_thread_start(&db->checkpoint_thread, "quire-wal", sqlite_checkpoint_main, db, err));
-    const qr_rc rc = qr_thread_start(&db->writer_thread, "quire-write", sqlite_writer_main, db, err);
+    QR_TRY(qr_thread_start(&db->checkpoint_thread, "quire-wal", qr_sqlite_checkpoint_main, db, err));
+    const qr_rc rc = qr_thread_start(&db->writer_thread, "quire-write", qr_sqlite_writer_main, db, err);
     if (rc != QR_OK) {
         stop(db);
         pthread_join(db->checkpoint_thread, NULL);
@@ -385,7 +385,7 @@ static qr_rc sqlite_open(struct qr_db **ret_db, const struct qr_db_options *opti
     if (!db) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the database");
     }
-    qr_rc rc = sqlite_writer_connect(db, true, err);
+    qr_rc rc = qr_sqlite_writer_connect(db, true, err);
     if (rc == QR_OK) {
         rc = start_threads(db, err);
     }
@@ -403,7 +403,7 @@ static void sqlite_close(struct qr_db *base)
     stop(db);
     pthread_join(db->writer_thread, NULL);
     pthread_join(db->checkpoint_thread, NULL);
-    sqlite_readers_stop(db);
+    qr_sqlite_readers_stop(db);
     free_db(db);
 }
 
@@ -418,23 +418,23 @@ const struct qr_driver qr_driver_sqlite = {
     .name = "sqlite",
     .open = sqlite_open,
     .close = sqlite_close,
-    .write = sqlite_write,
-    .read = sqlite_read,
+    .write = qr_sqlite_write,
+    .read = qr_sqlite_read,
     .stats = sqlite_stats,
-    .verify = sqlite_verify,
-    .exec = sqlite_exec,
-    .script = sqlite_script,
-    .savepoint = sqlite_savepoint,
-    .release = sqlite_release,
-    .rollback_to = sqlite_rollback_to,
-    .now_ms = sqlite_now_ms,
-    .lock_schema = sqlite_lock_schema,
-    .has_table = sqlite_has_table,
-    .query = sqlite_query,
-    .rows_next = sqlite_rows_next,
-    .rows_close = sqlite_rows_close,
-    .rows_is_null = sqlite_rows_is_null,
-    .rows_i64 = sqlite_rows_i64,
-    .rows_f64 = sqlite_rows_f64,
-    .rows_str = sqlite_rows_str,
+    .verify = qr_sqlite_verify,
+    .exec = qr_sqlite_exec,
+    .script = qr_sqlite_script,
+    .savepoint = qr_sqlite_savepoint,
+    .release = qr_sqlite_release,
+    .rollback_to = qr_sqlite_rollback_to,
+    .now_ms = qr_sqlite_now_ms,
+    .lock_schema = qr_sqlite_lock_schema,
+    .has_table = qr_sqlite_has_table,
+    .query = qr_sqlite_query,
+    .rows_next = qr_sqlite_rows_next,
+    .rows_close = qr_sqlite_rows_close,
+    .rows_is_null = qr_sqlite_rows_is_null,
+    .rows_i64 = qr_sqlite_rows_i64,
+    .rows_f64 = qr_sqlite_rows_f64,
+    .rows_str = qr_sqlite_rows_str,
 };

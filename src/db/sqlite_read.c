@@ -44,7 +44,7 @@ static void end_turn(struct sqlite_db *db, struct sqlite_conn *conn)
     pthread_cond_broadcast(&db->reader_changed);
 }
 
-void sqlite_readers_stop(struct sqlite_db *db)
+void qr_sqlite_readers_stop(struct sqlite_db *db)
 {
     QR_LOCKED(&db->lock);
     db->reopening = true;
@@ -55,11 +55,11 @@ void sqlite_readers_stop(struct sqlite_db *db)
         struct sqlite_conn *conn = db->free_readers;
         db->free_readers = conn->next;
         db->readers_open--;
-        sqlite_conn_close(conn);
+        qr_sqlite_conn_close(conn);
     }
 }
 
-void sqlite_readers_resume(struct sqlite_db *db)
+void qr_sqlite_readers_resume(struct sqlite_db *db)
 {
     QR_LOCKED(&db->lock);
     db->reopening = false;
@@ -73,7 +73,7 @@ static qr_rc read_on(struct sqlite_db *db, struct sqlite_conn *conn, qr_tx_fn *f
 {
     conn->deadline_mono_ms = 0; /* BEGIN itself is not read work */
     qr_tx_begin(&conn->tx, &qr_driver_sqlite, &db->base, false);
-    QR_TRY(sqlite_conn_exec(conn, "BEGIN", "beginning a read", err));
+    QR_TRY(qr_sqlite_conn_exec(conn, "BEGIN", "beginning a read", err));
     conn->deadline_mono_ms = qr_clock_mono_ms(conn->clock) + db->read_deadline_ms;
     const qr_rc rc = qr_tx_run(&conn->tx, fn, arg, err);
     conn->deadline_mono_ms = 0;
@@ -84,17 +84,17 @@ static qr_rc read_on(struct sqlite_db *db, struct sqlite_conn *conn, qr_tx_fn *f
     return rc;
 }
 
-qr_rc sqlite_read(struct qr_db *base, qr_tx_fn *fn, void *arg, qr_err *err)
+qr_rc qr_sqlite_read(struct qr_db *base, qr_tx_fn *fn, void *arg, qr_err *err)
 {
     struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
     struct sqlite_conn *conn;
     QR_TRY(take_turn(db, &conn, err));
-    qr_rc rc = conn ? QR_OK : sqlite_conn_open(&conn, db, SQLITE_ROLE_READER, err);
+    qr_rc rc = conn ? QR_OK : qr_sqlite_conn_open(&conn, db, SQLITE_ROLE_READER, err);
     if (rc == QR_OK) {
         rc = read_on(db, conn, fn, arg, err);
         /* a connection that met bad storage, or that is still inside something, is not used again */
         if (conn->seen_storage_error != QR_CODE_NONE || !sqlite_conn_rolled_back(conn)) {
-            sqlite_conn_close(conn);
+            qr_sqlite_conn_close(conn);
             conn = NULL;
         }
     } else {
@@ -136,29 +136,29 @@ static qr_rc look_through(struct sqlite_conn *conn, const char *pragma, qr_err *
     if (rc == SQLITE_INTERRUPT) {
         result = qr_fail(err, QR_CODE_UNAVAILABLE, "too much is being written for a look at the whole database");
     } else if (rc != SQLITE_OK && rc != SQLITE_DONE) {
-        result = sqlite_conn_fail(conn, rc, pragma, err);
+        result = qr_sqlite_conn_fail(conn, rc, pragma, err);
     }
     sqlite3_finalize(stmt);
     return result;
 }
 
-qr_rc sqlite_verify(struct qr_db *base, qr_err *err)
+qr_rc qr_sqlite_verify(struct qr_db *base, qr_err *err)
 {
     enum { PROGRESS_STEPS = 10000 };
     struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
     struct sqlite_conn *conn;
     QR_TRY(take_turn(db, &conn, err));
     if (conn) { /* a connection of its own: it takes long, and its handler differs */
-        sqlite_conn_close(conn);
+        qr_sqlite_conn_close(conn);
     }
-    qr_rc rc = sqlite_conn_open(&conn, db, SQLITE_ROLE_READER, err);
+    qr_rc rc = qr_sqlite_conn_open(&conn, db, SQLITE_ROLE_READER, err);
     if (rc == QR_OK) {
         sqlite3_progress_handler(conn->handle, PROGRESS_STEPS, must_give_way, db);
         rc = look_through(conn, "PRAGMA integrity_check(1)", err);
         if (rc == QR_OK) {
             rc = look_through(conn, "PRAGMA foreign_key_check", err);
         }
-        sqlite_conn_close(conn);
+        qr_sqlite_conn_close(conn);
     }
     end_turn(db, NULL);
     return rc;

@@ -21,12 +21,12 @@ static int64_t full_bytes(const struct sqlite_db *db)
     return db->wal_hard_bytes / 2;
 }
 
-int64_t sqlite_wal_batch_bytes(const struct sqlite_db *db)
+int64_t qr_sqlite_wal_batch_bytes(const struct sqlite_db *db)
 {
     return db->wal_hard_bytes / 16; /* with the last function's own quarter at most, and pages are larger than values */
 }
 
-void sqlite_wal_grew(struct sqlite_db *db)
+void qr_sqlite_wal_grew(struct sqlite_db *db)
 {
     const int64_t bytes = log_bytes(db);
     QR_LOCKED(&db->lock);
@@ -64,7 +64,7 @@ static bool storage_failed(int sqlite_rc)
 static qr_rc empty_log(struct sqlite_db *db, qr_err *err)
 {
     set_log_is_full(db, true);
-    sqlite_checkpoint_pause(db);
+    qr_sqlite_checkpoint_pause(db);
     sqlite3 *handle = db->writer->handle;
     sqlite3_busy_timeout(handle, (int)(db->read_deadline_ms + READER_GRACE_MS));
     const int rc = sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
@@ -77,17 +77,17 @@ static qr_rc empty_log(struct sqlite_db *db, qr_err *err)
     }
     if (rc == SQLITE_OK) {
         db->wal_frames = 0;
-        sqlite_wal_grew(db);
+        qr_sqlite_wal_grew(db);
         return QR_OK;
     }
     if ((rc & 0xFF) == SQLITE_BUSY) {
         return qr_fail(err, QR_CODE_UNAVAILABLE, "the write-ahead log is full and a read has held it for over %lld ms",
                        (long long)db->read_deadline_ms);
     }
-    return sqlite_conn_fail(db->writer, rc, "emptying the write-ahead log", err);
+    return qr_sqlite_conn_fail(db->writer, rc, "emptying the write-ahead log", err);
 }
 
-qr_rc sqlite_wal_make_room(struct sqlite_db *db, qr_err *err)
+qr_rc qr_sqlite_wal_make_room(struct sqlite_db *db, qr_err *err)
 {
     const int64_t bytes = log_bytes(db);
     if (bytes >= full_bytes(db)) {
@@ -101,13 +101,13 @@ qr_rc sqlite_wal_make_room(struct sqlite_db *db, qr_err *err)
         db->next_help_bytes = bytes + db->wal_soft_bytes;
         const int rc = sqlite3_wal_checkpoint_v2(db->writer->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
         if (storage_failed(rc)) {
-            return sqlite_conn_fail(db->writer, rc, "copying the write-ahead log", err);
+            return qr_sqlite_conn_fail(db->writer, rc, "copying the write-ahead log", err);
         }
     }
     return QR_OK;
 }
 
-void sqlite_checkpoint_pause(struct sqlite_db *db)
+void qr_sqlite_checkpoint_pause(struct sqlite_db *db)
 {
     QR_LOCKED(&db->lock);
     while (db->checkpoint_running) {
@@ -127,16 +127,16 @@ static bool wait_for_work(struct sqlite_db *db)
     return !db->stopping;
 }
 
-void *sqlite_checkpoint_main(void *arg)
+void *qr_sqlite_checkpoint_main(void *arg)
 {
     struct sqlite_db *db = arg;
     while (wait_for_work(db)) {
         /* opened for each round: a round moves megabytes, and nothing is left open when the file must be reopened */
         struct sqlite_conn *conn;
         int rc = SQLITE_OK;
-        if (sqlite_conn_open(&conn, db, SQLITE_ROLE_READER, NULL) == QR_OK) {
+        if (qr_sqlite_conn_open(&conn, db, SQLITE_ROLE_READER, NULL) == QR_OK) {
             rc = sqlite3_wal_checkpoint_v2(conn->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-            sqlite_conn_close(conn);
+            qr_sqlite_conn_close(conn);
         }
         QR_LOCKED(&db->lock);
         db->checkpoint_failed = db->checkpoint_failed || storage_failed(rc);

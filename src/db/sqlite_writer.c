@@ -31,7 +31,7 @@ struct batch {
 
 /* ---- the queue ---- */
 
-qr_rc sqlite_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err)
+qr_rc qr_sqlite_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err)
 {
     struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
     /* a write inside a write function would wait for itself */
@@ -150,13 +150,13 @@ static void answer(struct sqlite_db *db, struct batch *batch)
 
 static qr_rc reopen(struct sqlite_db *db, qr_err *err)
 {
-    sqlite_readers_stop(db);
-    sqlite_checkpoint_pause(db);
-    sqlite_conn_close(db->writer);
+    qr_sqlite_readers_stop(db);
+    qr_sqlite_checkpoint_pause(db);
+    qr_sqlite_conn_close(db->writer);
     db->writer = NULL;
     qr_rc rc = QR_OK;
     for (int tries = 0; tries < REOPEN_TRIES; tries++) {
-        rc = sqlite_writer_connect(db, false, err);
+        rc = qr_sqlite_writer_connect(db, false, err);
         if (rc == QR_OK) {
             break;
         }
@@ -172,7 +172,7 @@ static qr_rc reopen(struct sqlite_db *db, qr_err *err)
         db->checkpoint_running = false;
         db->checkpoint_failed = false;
     }
-    sqlite_readers_resume(db);
+    qr_sqlite_readers_resume(db);
     return rc;
 }
 
@@ -192,7 +192,7 @@ static qr_rc set_level(struct sqlite_db *db, enum qr_db_level level, qr_err *err
         return QR_OK;
     }
     const char *sql = level == QR_DURABLE ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
-    QR_TRY(sqlite_conn_exec(db->writer, sql, "setting the level of a commit", err));
+    QR_TRY(qr_sqlite_conn_exec(db->writer, sql, "setting the level of a commit", err));
     db->writer_level = level;
     return QR_OK;
 }
@@ -219,7 +219,7 @@ static bool any_succeeded(const struct batch *batch)
 static qr_rc run_command(struct sqlite_db *db, const char *sql, qr_err *err)
 {
     int64_t changes;
-    return sqlite_exec(&db->writer->tx, sql, QR_NO_VALS, &changes, err);
+    return qr_sqlite_exec(&db->writer->tx, sql, QR_NO_VALS, &changes, err);
 }
 
 static bool checkpoint_failed(struct sqlite_db *db)
@@ -234,7 +234,7 @@ static qr_rc begin(struct sqlite_db *db, enum qr_db_level level, qr_err *err)
     if (!db->writer || checkpoint_failed(db) || !sqlite_conn_rolled_back(db->writer)) {
         QR_TRY(reopen(db, err));
     }
-    QR_TRY(sqlite_wal_make_room(db, err));
+    QR_TRY(qr_sqlite_wal_make_room(db, err));
     QR_TRY(set_level(db, level, err));
     return run_command(db, "BEGIN IMMEDIATE", err);
 }
@@ -276,7 +276,7 @@ static bool run_requests(struct sqlite_db *db, struct batch *batch, int64_t bega
 {
     int64_t bytes = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        if (i > 0 && (qr_thread_mono_us() - began_us > BATCH_US_MAX || bytes > sqlite_wal_batch_bytes(db))) {
+        if (i > 0 && (qr_thread_mono_us() - began_us > BATCH_US_MAX || bytes > qr_sqlite_wal_batch_bytes(db))) {
             give_back_rest(db, batch, i);
             break;
         }
@@ -292,8 +292,8 @@ static bool run_requests(struct sqlite_db *db, struct batch *batch, int64_t bega
 static qr_rc mark_commit(struct sqlite_db *db, qr_err *err)
 {
     int64_t changes;
-    return sqlite_exec(&db->writer->tx, "UPDATE quire_commit SET seq = ?1 WHERE id = 1",
-                       QR_VALS(qr_val_i64(db->commit_seq + 1)), &changes, err);
+    return qr_sqlite_exec(&db->writer->tx, "UPDATE quire_commit SET seq = ?1 WHERE id = 1",
+                          QR_VALS(qr_val_i64(db->commit_seq + 1)), &changes, err);
 }
 
 static void count_commit(struct sqlite_db *db, int64_t began_us)
@@ -304,7 +304,7 @@ static void count_commit(struct sqlite_db *db, int64_t began_us)
     db->stats.longest_write_us = QR_MAX(db->stats.longest_write_us, took_us);
 }
 
-/* A commit failed with an I/O error: it may or may not be in the log. Opening again settles it; sqlite_writer_connect
+/* A commit failed with an I/O error: it may or may not be in the log. Opening again settles it; qr_sqlite_writer_connect
  * has then read the last mark and made what is there durable. */
 static qr_rc settle_doubt(struct sqlite_db *db, int64_t doubtful_seq, qr_err *err)
 {
@@ -338,7 +338,7 @@ static qr_rc commit(struct sqlite_db *db, int64_t began_us, qr_err *err)
     }
     db->commit_seq++;
     count_commit(db, began_us);
-    sqlite_wal_grew(db);
+    qr_sqlite_wal_grew(db);
     (void)QR_FAILPOINT_RC("db.write.after_commit", NULL); /* to die or to wait here; an error would come too late */
     return QR_OK;
 }
@@ -401,7 +401,7 @@ static void run_batch(struct sqlite_db *db, struct batch *batch)
     reopen_if_storage_failed(db);
 }
 
-void *sqlite_writer_main(void *arg)
+void *qr_sqlite_writer_main(void *arg)
 {
     struct sqlite_db *db = arg;
     struct batch batch;
