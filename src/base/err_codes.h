@@ -37,6 +37,9 @@ QR_CODE(DATA_FOREIGN,       "data_foreign",       QR_CORRUPT,     503, 5, QR_POL
 QR_CODE(DATA_CORRUPT,       "data_corrupt",       QR_CORRUPT,     503, 5, QR_POLICY_FAIL,  "Restore the data folder from a backup; the file is left as it is.")
 QR_CODE(SCHEMA_NEWER,       "schema_newer",       QR_CONFLICT,    503, 5, QR_POLICY_FAIL,  "The data was written by a newer Quire: use that version or a later one.")
 
+/* what ends a job or an item */
+QR_CODE(CRASHED_WORKER,     "crashed_worker",     QR_BUG,         500, 1, QR_POLICY_FAIL,  "Look at this item's content: the process died each time it was worked on. Retry it after an upgrade.")
+
 /* what a job's write meets: the work is no longer wanted */
 QR_CODE(LOST,               "lost",               QR_LOST,        409, 3, QR_POLICY_SKIP,  "Nothing; another worker holds the job now and its result counts.")
 QR_CODE(STALE,              "stale_generation",   QR_STALE,       409, 3, QR_POLICY_SKIP,  "Nothing; a newer attempt replaced this one.")

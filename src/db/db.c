@@ -6,6 +6,7 @@
  */
 #include "db/db.h"
 
+#include "base/thread.h"
 #include "db/driver.h"
 
 #include <assert.h>
@@ -242,17 +243,29 @@ qr_rc qr_db_listen(struct qr_db *db, const char *channel, qr_listen_fn *fn, void
     if (db->driver->listen) {
         QR_TRY(db->driver->listen(db, channel, err));
     }
+    QR_LOCKED(&db->listener_lock);
     assert(db->listener_count < QR_DB_LISTENERS_MAX);
-    db->listeners[db->listener_count] = (struct qr_listener){channel, fn, arg};
-    /* PostgreSQL's thread may already be calling those registered before */
-    __atomic_store_n(&db->listener_count, db->listener_count + 1, __ATOMIC_RELEASE);
+    db->listeners[db->listener_count++] = (struct qr_listener){channel, fn, arg};
     return QR_OK;
 }
 
+void qr_db_unlisten(struct qr_db *db, const void *arg)
+{
+    QR_LOCKED(&db->listener_lock);
+    size_t kept = 0;
+    for (size_t i = 0; i < db->listener_count; i++) {
+        if (db->listeners[i].arg != arg) {
+            db->listeners[kept++] = db->listeners[i];
+        }
+    }
+    db->listener_count = kept;
+}
+
+/* Listeners are called with the lock held: so qr_db_unlisten knows that none runs any more. */
 void qr_db_wake(struct qr_db *db, const char *channel)
 {
-    const size_t count = __atomic_load_n(&db->listener_count, __ATOMIC_ACQUIRE);
-    for (size_t i = 0; i < count; i++) {
+    QR_LOCKED(&db->listener_lock);
+    for (size_t i = 0; i < db->listener_count; i++) {
         const struct qr_listener *listener = &db->listeners[i];
         if (!channel || strcmp(listener->channel, channel) == 0) {
             listener->fn(listener->arg, listener->channel);
@@ -336,6 +349,16 @@ static qr_rc migrate(struct qr_db *db, const struct qr_db_options *options, qr_e
 
 /* ---- the handle ---- */
 
+void qr_db_init(struct qr_db *db)
+{
+    pthread_mutex_init(&db->listener_lock, NULL);
+}
+
+void qr_db_done(struct qr_db *db)
+{
+    pthread_mutex_destroy(&db->listener_lock);
+}
+
 static const struct qr_driver *find_driver(const char *url)
 {
     if (qr_str_starts_with(qr_str_of(url), QR_STR("sqlite:"))) {
@@ -376,7 +399,6 @@ qr_rc qr_db_open(struct qr_db **ret_db, const struct qr_db_options *options, qr_
     db->driver = driver;
     db->clock = full.clock;
     db->clock_given = options->clock != NULL;
-    db->rand = full.rand;
     const qr_rc rc = migrate(db, &full, err);
     if (rc != QR_OK) {
         qr_db_close(db);

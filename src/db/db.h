@@ -39,6 +39,7 @@ struct qr_db_options {
     int64_t write_deadline_ms;    /* PostgreSQL: how long a write is tried again before `unavailable`. 0 = default */
     int64_t wal_soft_bytes;       /* SQLite: background checkpoints begin. 0 = default */
     int64_t wal_hard_bytes;       /* SQLite: the writer empties the log itself. 0 = default */
+    bool single_thread;           /* SQLite: writes run on the caller's thread, no thread is started: for simulations */
     const char *vfs;              /* SQLite: tests put their own file layer here */
     const struct qr_io *io;       /* for files we read ourselves. NULL = the system's */
 };
@@ -174,6 +175,9 @@ qr_rc qr_tx_notify(struct qr_tx *tx, const char *channel, qr_err *err);
 typedef void qr_listen_fn(void *arg, const char *channel);
 /* `fn` runs on the driver's thread: it must only pass the wake-up on. Register before the first write. */
 qr_rc qr_db_listen(struct qr_db *db, const char *channel, qr_listen_fn *fn, void *arg, qr_err *err);
+
+/* Ends all listening with this `arg`. When it returns, none of its functions runs or will. Not from inside one. */
+void qr_db_unlisten(struct qr_db *db, const void *arg);
 
 /* ---- looking inside ---- */
 

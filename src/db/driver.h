@@ -6,6 +6,8 @@
 
 #include "db/db.h"
 
+#include <pthread.h>
+
 enum { QR_TX_CHANNELS_MAX = 8, QR_DB_LISTENERS_MAX = 16 };
 
 struct qr_tx {
@@ -34,12 +36,16 @@ struct qr_listener {
 
 struct qr_db {
     const struct qr_driver *driver;
-    const struct qr_clock *clock; /* never NULL */
-    bool clock_given;             /* by the options: rules over a server's time */
-    struct qr_rand *rand;
+    const struct qr_clock *clock;  /* never NULL */
+    bool clock_given;              /* by the options: rules over a server's time */
+    pthread_mutex_t listener_lock; /* guards the listeners */
     struct qr_listener listeners[QR_DB_LISTENERS_MAX];
     size_t listener_count;
 };
+
+/* A driver calls these first and last on the struct its handle begins with. */
+void qr_db_init(struct qr_db *db);
+void qr_db_done(struct qr_db *db);
 
 /* `schema_newer` or `data_corrupt` unless this program, which knows versions up to `known`, can work with it. */
 qr_rc qr_db_check_version(int64_t version, int64_t known, qr_err *err);

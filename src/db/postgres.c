@@ -81,6 +81,7 @@ static void free_db(struct postgres_db *db)
     PQconninfoFree(db->parsed_url);
     pthread_cond_destroy(&db->changed);
     pthread_mutex_destroy(&db->lock);
+    qr_db_done(&db->base);
     qr_free(db);
 }
 
@@ -103,6 +104,7 @@ static qr_rc postgres_open(struct qr_db **ret_db, const struct qr_db_options *op
     if (!db) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "no memory for a database");
     }
+    qr_db_init(&db->base);
     pthread_mutex_init(&db->lock, NULL);
     qr_cond_init(&db->changed);
     db->rand = options->rand;

@@ -68,6 +68,7 @@ struct sqlite_db {
     int readers_max;
     int64_t read_deadline_ms;
     int64_t wal_soft_bytes, wal_hard_bytes;
+    bool single_thread;
     int64_t schema_known; /* the newest version this program knows */
     pthread_t writer_thread, checkpoint_thread;
 

@@ -328,6 +328,7 @@ static void free_db(struct sqlite_db *db)
     pthread_cond_destroy(&db->reader_changed);
     pthread_cond_destroy(&db->checkpoint_changed);
     pthread_mutex_destroy(&db->lock);
+    qr_db_done(&db->base);
     qr_free(db->path);
     qr_free(db->vfs);
     qr_free(db);
@@ -339,6 +340,7 @@ static struct sqlite_db *make_db(const struct qr_db_options *options)
     if (!db) {
         return NULL;
     }
+    qr_db_init(&db->base);
     pthread_mutex_init(&db->lock, NULL);
     qr_cond_init(&db->work);
     qr_cond_init(&db->reader_changed);
@@ -350,6 +352,7 @@ static struct sqlite_db *make_db(const struct qr_db_options *options)
     db->wal_soft_bytes = options->wal_soft_bytes;
     db->wal_hard_bytes = options->wal_hard_bytes;
     db->schema_known = (int64_t)options->migration_count;
+    db->single_thread = options->single_thread;
     db->queue_end = &db->queue;
     db->path = qr_copy_string(options->url + strlen("sqlite:"));
     db->vfs = options->vfs ? qr_copy_string(options->vfs) : NULL;
@@ -386,7 +389,7 @@ static qr_rc sqlite_open(struct qr_db **ret_db, const struct qr_db_options *opti
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the database");
     }
     qr_rc rc = qr_sqlite_writer_connect(db, true, err);
-    if (rc == QR_OK) {
+    if (rc == QR_OK && !db->single_thread) {
         rc = start_threads(db, err);
     }
     if (rc != QR_OK) {
@@ -401,8 +404,10 @@ static void sqlite_close(struct qr_db *base)
 {
     struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
     stop(db);
-    pthread_join(db->writer_thread, NULL);
-    pthread_join(db->checkpoint_thread, NULL);
+    if (!db->single_thread) {
+        pthread_join(db->writer_thread, NULL);
+        pthread_join(db->checkpoint_thread, NULL);
+    }
     qr_sqlite_readers_stop(db);
     free_db(db);
 }

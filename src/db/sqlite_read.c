@@ -155,6 +155,9 @@ qr_rc qr_sqlite_verify(struct qr_db *base, qr_err *err)
     if (rc == QR_OK) {
         sqlite3_progress_handler(conn->handle, PROGRESS_STEPS, must_give_way, db);
         rc = look_through(conn, "PRAGMA integrity_check(1)", err);
+        if (rc == QR_CORRUPT) {
+            rc = look_through(conn, "PRAGMA integrity_check(1)", err); /* want of memory looks like damage, once */
+        }
         if (rc == QR_OK) {
             rc = look_through(conn, "PRAGMA foreign_key_check", err);
         }

@@ -34,7 +34,7 @@ void qr_sqlite_wal_grew(struct sqlite_db *db)
     db->stats.wal_bytes_max = QR_MAX(db->stats.wal_bytes_max, bytes);
     if (bytes < db->wal_soft_bytes) {
         db->next_checkpoint_bytes = db->wal_soft_bytes; /* the log has started over */
-    } else if (bytes >= db->next_checkpoint_bytes && !db->checkpoint_wanted) {
+    } else if (bytes >= db->next_checkpoint_bytes && !db->checkpoint_wanted && !db->single_thread) {
         /* the next round only when there is something to do: each costs a sync of the file */
         db->next_checkpoint_bytes = bytes + db->wal_soft_bytes / 2;
         db->checkpoint_wanted = true;

@@ -31,29 +31,6 @@ struct batch {
 
 /* ---- the queue ---- */
 
-qr_rc qr_sqlite_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err)
-{
-    struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
-    /* a write inside a write function would wait for itself */
-    assert(!pthread_equal(pthread_self(), db->writer_thread));
-    struct write_request request = {.level = level, .fn = fn, .arg = arg, .err = err};
-    sem_init(&request.answered, 0, 0);
-    pthread_mutex_lock(&db->lock);
-    *db->queue_end = &request;
-    db->queue_end = &request.next;
-    db->queue_count++;
-    if (db->writer_wants && db->queue_count >= db->writer_wants) {
-        db->writer_wants = 0;
-        pthread_cond_signal(&db->work);
-    }
-    pthread_mutex_unlock(&db->lock);
-    while (sem_wait(&request.answered) != 0) {
-        /* interrupted by a signal */
-    }
-    sem_destroy(&request.answered);
-    return request.rc;
-}
-
 /* Waits for the first function and, after a batch of several, a moment for as many as that one answered: they are on
  * their way. Without it batches alternate between one and all but one. */
 static void wait_for_requests(struct sqlite_db *db, size_t last_count)
@@ -399,6 +376,43 @@ static void run_batch(struct sqlite_db *db, struct batch *batch)
         fail_batch(batch, &failure);
     }
     reopen_if_storage_failed(db);
+}
+
+/* The writer's work without its thread. */
+static void write_here(struct sqlite_db *db, struct write_request *request)
+{
+    struct batch batch = {.requests = {request}, .count = 1};
+    run_batch(db, &batch);
+    wake_listeners(db, &batch);
+    QR_LOCKED(&db->lock);
+    db->stats.writes++;
+}
+
+qr_rc qr_sqlite_write(struct qr_db *base, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err)
+{
+    struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
+    struct write_request request = {.level = level, .fn = fn, .arg = arg, .err = err};
+    if (db->single_thread) {
+        write_here(db, &request);
+        return request.rc;
+    }
+    /* a write inside a write function would wait for itself */
+    assert(!pthread_equal(pthread_self(), db->writer_thread));
+    sem_init(&request.answered, 0, 0);
+    pthread_mutex_lock(&db->lock);
+    *db->queue_end = &request;
+    db->queue_end = &request.next;
+    db->queue_count++;
+    if (db->writer_wants && db->queue_count >= db->writer_wants) {
+        db->writer_wants = 0;
+        pthread_cond_signal(&db->work);
+    }
+    pthread_mutex_unlock(&db->lock);
+    while (sem_wait(&request.answered) != 0) {
+        /* interrupted by a signal */
+    }
+    sem_destroy(&request.answered);
+    return request.rc;
 }
 
 void *qr_sqlite_writer_main(void *arg)

@@ -310,10 +310,10 @@ QR_TEST(check_says_what_it_looked_at)
     const char *dir = qr_test_path(t, "data");
     const struct outcome *outcome = start_ok(t, RUN("--data", dir, "check"));
     QR_CHECK_HAS(dir, outcome->out);
-    QR_CHECK_HAS("sqlite, schema version 1\n", outcome->out);
+    QR_CHECK_HAS("sqlite, schema version ", outcome->out);
     QR_CHECK_HAS("\nno damage found\n", outcome->out);
     QR_CHECK_TEXT("", outcome->err);
-    QR_CHECK_HAS("{\"ok\":true,\"database\":{\"driver\":\"sqlite\",\"schema_version\":1,",
+    QR_CHECK_HAS("{\"ok\":true,\"database\":{\"driver\":\"sqlite\",\"schema_version\":",
                  start_ok(t, RUN("--data", dir, "check", "--json"))->out);
 }
 
@@ -508,7 +508,7 @@ QR_TEST(newer_schema_is_refused_and_left_as_it_is) /* DB-11 */
     QR_CHECK_RC(QR_OK, qr_db_open(&db, &options, &err));
     qr_db_close(db);
     const uint64_t hash = file_hash(db_path(dir));
-    check_error(t, RUN("--data", dir, "check"), QR_CODE_SCHEMA_NEWER, "schema version 2");
+    check_error(t, RUN("--data", dir, "check"), QR_CODE_SCHEMA_NEWER, "this program knows versions up to");
     QR_CHECK(file_hash(db_path(dir)) == hash);
 }
 
@@ -529,7 +529,7 @@ QR_TEST(check_works_on_postgresql)
     snprintf(url, sizeof url, "QUIRE_DATABASE_URL=%s", qr_pg_url(&pg, "cli"));
     const struct run run = {.args = {"--data", "data", "check"}, .env = {url}};
     const struct outcome first = *start_ok(t, &run);
-    QR_CHECK_HAS("postgresql, schema version 1\n", first.out);
+    QR_CHECK_HAS("postgresql, schema version ", first.out);
     QR_CHECK_TEXT(first.out, start_ok(t, &run)->out); /* the same instance */
     QR_CHECK(access(qr_test_path(t, "data/quire.db"), F_OK) != 0);
     qr_pg_remove(&pg);

@@ -1,0 +1,481 @@
+/* The dispatcher's transactions: what ended is recorded, what is due is queued, more is claimed, all in one commit (R1).
+ *
+ * The round works on a list of tasks that the books cannot lose meanwhile: only the dispatcher takes tasks out of them. */
+#include "base/failpoint.h"
+#include "base/mem.h"
+#include "job/runner_internal.h"
+
+#include <assert.h>
+
+enum {
+    ROUND_ENDED_MAX = 256, /* a transaction stays short */
+    ROUND_CLAIM_MAX = 256,
+    LOOK_AGAIN_MS = 1000, /* while something has a time limit or is being told to end */
+};
+
+/* What one ended task becomes. */
+struct ending {
+    struct task *task;
+    qr_rc rc; /* QR_OK: recorded; QR_LOST: thrown away; else: tried again */
+    enum qr_job_state state;
+};
+
+struct round {
+    struct qr_runner *runner;
+    qr_uuid worker_id;
+    bool may_claim, look_for_lost;
+
+    struct ending endings[ROUND_ENDED_MAX];
+    size_t ending_count;
+
+    struct {
+        struct task *task;
+        int64_t done, total;
+    } progress[ROUND_ENDED_MAX];
+    size_t progress_count;
+
+    struct watched {
+        struct task *task;
+        bool hand_back; /* else: is it still ours? */
+        bool is_gone;
+    } watched[ROUND_CLAIM_MAX];
+    size_t watched_count;
+
+    size_t want[QR_QUEUE_END];
+    bool nothing_in_flight;
+    struct qr_arena arena;
+    struct qr_job claimed[ROUND_CLAIM_MAX];
+    size_t claimed_count;
+    qr_uuid ring[QR_QUEUE_END];
+    int64_t next_due_ms; /* wall; 0 = none */
+    int64_t now_ms;
+    bool lease_is_lost, suspects_wait, is_more_due;
+};
+
+/* ---- recording ---- */
+
+/* What the job becomes after this outcome. */
+static enum qr_job_state state_after(const struct qr_job *job, const struct qr_outcome *outcome, bool cancelled)
+{
+    switch (outcome->kind) {
+    case QR_OUTCOME_COMPLETED:
+        return QR_JOB_COMPLETED;
+    case QR_OUTCOME_SKIPPED:
+        return QR_JOB_SKIPPED;
+    case QR_OUTCOME_SNOOZED:
+        return QR_JOB_SCHEDULED;
+    case QR_OUTCOME_FAILED:
+        break;
+    }
+    if (cancelled) {
+        return QR_JOB_QUEUED; /* it was told to end: not its failure */
+    }
+    switch (qr_code_info(outcome->error.code)->policy) {
+    case QR_POLICY_SKIP:
+        return QR_JOB_SKIPPED;
+    case QR_POLICY_RETRY:
+        return job->attempts + 1 < QR_JOB_ATTEMPTS_MAX ? QR_JOB_SCHEDULED : QR_JOB_FAILED;
+    case QR_POLICY_FAIL:
+        break;
+    }
+    return QR_JOB_FAILED;
+}
+
+static struct qr_job_release release_for(const struct task *task, enum qr_job_state state)
+{
+    const struct qr_outcome *outcome = &task->outcome;
+    const struct qr_code_info *info = qr_code_info(outcome->error.code);
+    struct qr_job_release release = {.code = outcome->error.code == QR_CODE_NONE ? "" : info->name,
+                                     .message = outcome->error.msg};
+    if (outcome->kind == QR_OUTCOME_SNOOZED) {
+        release.outcome = "snoozed";
+        release.delay_ms = QR_MAX(outcome->delay_ms, (int64_t)1);
+    } else if (state == QR_JOB_QUEUED) {
+        release.outcome = "handed_back";
+    } else {
+        release.outcome = "retried";
+        release.delay_ms = qr_job_backoff_ms(task->job.attempts + 1, outcome->delay_ms, task->runner->options.rand);
+        release.counts_attempt = true;
+    }
+    return release;
+}
+
+/* Past its time limit a task has the outcome that it was too slow, whatever it says. */
+static void judge_time(struct task *task)
+{
+    if (task->outcome.kind == QR_OUTCOME_FAILED && task->limit_mono_ms &&
+        qr_runner_mono_ms(task->runner) >= task->limit_mono_ms) {
+        qr_fail(&task->outcome.error, QR_CODE_TIMEOUT, "the job took longer than its limit of %lld ms",
+                (long long)task->job.time_limit_ms);
+    }
+}
+
+/* J1 before anything else: a stale outcome must not reach the plan (R2). */
+static qr_rc record(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct ending *ending = arg;
+    struct task *task = ending->task;
+    const struct qr_plan *plan = &task->runner->options.plan;
+    const struct qr_outcome *outcome = &task->outcome;
+    QR_TRY(qr_jobs_require_fence(tx, task->job.id, task->job.fence, err));
+    ending->state = state_after(&task->job, outcome, atomic_load(&task->cancelled) && !task->limit_mono_ms);
+    if (plan->ended) {
+        QR_TRY(plan->ended(tx, &task->job, ending->state, outcome, plan->arg, err));
+    }
+    QR_FAILPOINT("jobs.complete.before_commit", err);
+    if (qr_job_state_is_open(ending->state)) {
+        const struct qr_job_release release = release_for(task, ending->state);
+        return qr_jobs_release(tx, task->job.id, task->job.fence, &release, err);
+    }
+    const bool has_reason = outcome->error.code != QR_CODE_NONE;
+    return qr_jobs_finish(tx, task->job.id, task->job.fence, ending->state,
+                          has_reason ? qr_code_info(outcome->error.code)->name : "", outcome->error.msg, err);
+}
+
+/* The plan could not be carried out: that is the job's failure then, and tried again like any other. */
+static qr_rc record_plan_failure(struct qr_tx *tx, struct ending *ending, const qr_err *failure, qr_err *err)
+{
+    struct task *task = ending->task;
+    task->outcome.kind = QR_OUTCOME_FAILED;
+    task->outcome.error = *failure;
+    return qr_tx_nested(tx, record, ending, err);
+}
+
+static qr_rc record_all(struct qr_tx *tx, struct round *round)
+{
+    for (size_t i = 0; i < round->ending_count; i++) {
+        struct ending *ending = &round->endings[i];
+        qr_err failure = {0};
+        judge_time(ending->task);
+        ending->rc = qr_tx_nested(tx, record, ending, &failure);
+        if (ending->rc != QR_OK && ending->rc != QR_LOST && ending->task->outcome.kind != QR_OUTCOME_FAILED) {
+            qr_err again = {0};
+            ending->rc = record_plan_failure(tx, ending, &failure, &again);
+        }
+    }
+    return QR_OK;
+}
+
+struct release_call {
+    const struct task *task;
+    const struct qr_job_release *release;
+};
+
+static qr_rc release_one(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct release_call *call = arg;
+    return qr_jobs_release(tx, call->task->job.id, call->task->job.fence, call->release, err);
+}
+
+/* Tasks that are not ours any more, and those that we give up. */
+static qr_rc settle_watched(struct qr_tx *tx, struct round *round, qr_err *err)
+{
+    static const struct qr_job_release handed_back = {
+        .outcome = "handed_back", .code = "", .message = "the process was ending"};
+    for (size_t i = 0; i < round->watched_count; i++) {
+        struct watched *watched = &round->watched[i];
+        const struct qr_job *job = &watched->task->job;
+        const qr_rc rc = watched->hand_back
+                             ? qr_tx_nested(tx, release_one, &(struct release_call){watched->task, &handed_back}, err)
+                             : qr_jobs_require_fence(tx, job->id, job->fence, err);
+        if (rc != QR_OK && rc != QR_LOST) {
+            return rc;
+        }
+        watched->is_gone = watched->hand_back || rc == QR_LOST;
+    }
+    return QR_OK;
+}
+
+/* ---- claiming ---- */
+
+static qr_rc claim_queue(struct qr_tx *tx, struct round *round, enum qr_queue queue, bool suspects, size_t limit,
+                         qr_err *err)
+{
+    limit = QR_MIN(limit, ROUND_CLAIM_MAX - round->claimed_count);
+    size_t count = 0;
+    if (limit > 0) {
+        const qr_rc rc = qr_jobs_claim(tx, round->worker_id, queue, suspects, &round->ring[queue], &round->arena,
+                                       round->claimed + round->claimed_count, limit, &count, err);
+        if (rc == QR_LOST) {
+            round->lease_is_lost = true;
+            return QR_OK;
+        }
+        QR_TRY(rc);
+    }
+    round->claimed_count += count;
+    return QR_OK;
+}
+
+/* R5: one suspect, alone. While suspects wait nothing else is claimed, so that the others end and they get their turn. */
+static qr_rc claim(struct qr_tx *tx, struct round *round, qr_err *err)
+{
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        if (round->runner->options.slots[queue] > 0) {
+            bool waits;
+            QR_TRY(qr_jobs_suspect_waits(tx, queue, &waits, err));
+            round->suspects_wait = round->suspects_wait || waits;
+        }
+    }
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END && !round->lease_is_lost; queue++) {
+        if (!round->suspects_wait) {
+            QR_TRY(claim_queue(tx, round, queue, false, round->want[queue], err));
+        } else if (round->nothing_in_flight && round->claimed_count == 0 && round->want[queue] > 0) {
+            QR_TRY(claim_queue(tx, round, queue, true, 1, err));
+        }
+    }
+    return QR_OK;
+}
+
+static qr_rc write_progress(struct qr_tx *tx, struct round *round, qr_err *err)
+{
+    for (size_t i = 0; i < round->progress_count; i++) {
+        const struct qr_job *job = &round->progress[i].task->job;
+        QR_TRY(qr_jobs_set_progress(tx, job->id, job->fence, round->progress[i].done, round->progress[i].total, err));
+    }
+    return QR_OK;
+}
+
+/* The write function of a round; everything it says it says anew each time it runs. */
+static qr_rc run_round(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct round *round = arg;
+    round->claimed_count = 0;
+    round->lease_is_lost = round->suspects_wait = false;
+    round->next_due_ms = 0;
+    memcpy(round->ring, round->runner->ring, sizeof round->ring);
+    qr_arena_reset(&round->arena);
+    QR_TRY(qr_tx_now_ms(tx, &round->now_ms, err));
+    QR_TRY(record_all(tx, round));
+    QR_TRY(settle_watched(tx, round, err));
+    QR_TRY(write_progress(tx, round, err));
+    if (round->may_claim) {
+        int64_t due_count;
+        QR_TRY(qr_jobs_promote_due(tx, &due_count, &round->next_due_ms, err));
+        round->is_more_due = due_count == QR_JOB_BATCH_MAX;
+        QR_TRY(claim(tx, round, err));
+    }
+    return QR_OK;
+}
+
+/* ---- before and after, with the lock ---- */
+
+static void gather(struct round *round)
+{
+    struct qr_runner *runner = round->runner;
+    round->worker_id = runner->worker_id;
+    round->may_claim = !runner->stopping && !runner->lease_is_lost;
+    round->look_for_lost = runner->look_for_lost;
+    runner->look_for_lost = false;
+    runner->is_woken = false;
+    int ending[QR_QUEUE_END] = {0};
+    for (struct task *task = runner->ended.first; task && round->ending_count < ROUND_ENDED_MAX; task = task->next) {
+        round->endings[round->ending_count++] = (struct ending){.task = task};
+        ending[task->job.queue]++;
+    }
+    for (struct task *task = runner->newest; task; task = task->older) {
+        if (task->state == TASK_ENDED) {
+            continue;
+        }
+        const bool hand_back = runner->handing_back || (runner->stopping && task->state == TASK_READY);
+        if ((round->look_for_lost || hand_back) && round->watched_count < ROUND_CLAIM_MAX) {
+            round->watched[round->watched_count++] = (struct watched){.task = task, .hand_back = hand_back};
+        }
+        if (task->progress_is_new && round->progress_count < ROUND_ENDED_MAX) {
+            round->progress[round->progress_count].task = task;
+            round->progress[round->progress_count].done = task->progress_done;
+            round->progress[round->progress_count++].total = task->progress_total;
+            task->progress_is_new = false;
+        }
+    }
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        round->want[queue] = qr_slots_free(runner, queue, ending[queue]);
+    }
+    /* those that end in this round are out of the way before anything is claimed */
+    round->nothing_in_flight = (size_t)runner->in_flight_count == round->ending_count;
+    round->may_claim = round->may_claim && (round->nothing_in_flight || !runner->suspect_is_in_flight);
+}
+
+static enum qr_db_level level_of(const struct round *round)
+{
+    enum qr_db_level level = QR_RELAXED;
+    for (size_t i = 0; i < round->ending_count; i++) {
+        level = QR_MAX(level, round->endings[i].task->outcome.level);
+    }
+    return level;
+}
+
+static void count_ending(struct qr_runner_stats *stats, const struct ending *ending)
+{
+    if (ending->rc == QR_LOST) {
+        stats->lost++;
+        return;
+    }
+    switch (ending->state) {
+    case QR_JOB_COMPLETED:
+        stats->completed++;
+        break;
+    case QR_JOB_FAILED:
+        stats->failed++;
+        break;
+    case QR_JOB_SKIPPED:
+        stats->skipped++;
+        break;
+    default:
+        stats->retried += ending->task->outcome.kind == QR_OUTCOME_FAILED;
+        stats->snoozed += ending->task->outcome.kind == QR_OUTCOME_SNOOZED;
+    }
+}
+
+static void apply(struct round *round)
+{
+    struct qr_runner *runner = round->runner;
+    for (size_t i = 0; i < round->ending_count; i++) {
+        if (round->endings[i].rc == QR_OK || round->endings[i].rc == QR_LOST) {
+            count_ending(&runner->stats, &round->endings[i]);
+            qr_task_forget(round->endings[i].task);
+        }
+    }
+    for (size_t i = 0; i < round->watched_count; i++) {
+        if (round->watched[i].is_gone) {
+            runner->stats.lost += !round->watched[i].hand_back;
+            qr_task_forget(round->watched[i].task);
+        }
+    }
+    memcpy(runner->ring, round->ring, sizeof runner->ring);
+    for (size_t i = 0; i < round->claimed_count; i++) {
+        runner->stats.claimed++;
+        if (!qr_task_add(runner, &round->claimed[i])) {
+            runner->lease_is_lost = true; /* out of memory: give up the lease, and with it what we cannot hold */
+        }
+    }
+    runner->lease_is_lost = runner->lease_is_lost || round->lease_is_lost;
+    runner->is_woken = runner->is_woken || round->is_more_due || round->claimed_count == ROUND_CLAIM_MAX;
+}
+
+static int64_t next_look_mono_ms(const struct round *round)
+{
+    const struct qr_runner *runner = round->runner;
+    const int64_t now_mono_ms = qr_runner_mono_ms(runner);
+    int64_t next = runner->options.poll_ms ? now_mono_ms + runner->options.poll_ms : INT64_MAX;
+    if (round->next_due_ms) {
+        next = QR_MIN(next, now_mono_ms + QR_MAX(round->next_due_ms - round->now_ms, (int64_t)0));
+    }
+    for (const struct task *task = runner->newest; task; task = task->older) {
+        if (task->state == TASK_RUNNING && (task->limit_mono_ms || atomic_load(&task->cancelled))) {
+            next = QR_MIN(next, now_mono_ms + LOOK_AGAIN_MS);
+        }
+    }
+    return next == INT64_MAX ? 0 : next;
+}
+
+qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_err *err)
+{
+    struct round *round = runner->round;
+    const struct qr_arena arena = round->arena;
+    *round = (struct round){.runner = runner, .arena = arena};
+    {
+        QR_HOLD(&runner->lock);
+        gather(round);
+    }
+    const qr_rc rc = qr_db_write(runner->options.db, level_of(round), run_round, round, err);
+    QR_HOLD(&runner->lock);
+    if (rc == QR_OK) {
+        (void)QR_FAILPOINT_RC("jobs.complete.after_commit", NULL);
+        apply(round);
+    } else {
+        runner->look_for_lost = runner->look_for_lost || round->look_for_lost;
+    }
+    *ret_next_mono_ms = next_look_mono_ms(round);
+    return rc;
+}
+
+struct round *qr_dispatch_round_create(void)
+{
+    struct round *round = qr_alloc_zero(sizeof *round);
+    if (round) {
+        qr_arena_init(&round->arena, 0);
+    }
+    return round;
+}
+
+void qr_dispatch_round_free(struct round *round)
+{
+    if (round) {
+        qr_arena_done(&round->arena);
+        qr_free(round);
+    }
+}
+
+/* ---- the worker's own row ---- */
+
+struct registration {
+    struct qr_runner *runner;
+    qr_uuid id;
+    int64_t freed_count;
+};
+
+static qr_rc register_worker(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct registration *registration = arg;
+    int64_t dead_count;
+    if (registration->runner->options.owns_all) {
+        QR_TRY(qr_workers_declare_dead(tx, true, registration->id, &dead_count, err));
+    }
+    return qr_worker_register(tx, registration->id, registration->runner->options.name, err);
+}
+
+static qr_rc tell_plan_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err)
+{
+    const struct qr_plan *plan = arg;
+    struct qr_outcome outcome = {.kind = QR_OUTCOME_FAILED};
+    qr_fail(&outcome.error, QR_CODE_CRASHED_WORKER, "the process died while it ran this job, too often to try again");
+    return plan->ended ? plan->ended(tx, job, QR_JOB_FAILED, &outcome, plan->arg, err) : QR_OK;
+}
+
+static qr_rc free_dead(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct registration *registration = arg;
+    return qr_workers_free_jobs(tx, tell_plan_of_crash, &registration->runner->options.plan, &registration->freed_count,
+                                err);
+}
+
+qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err)
+{
+    struct registration registration = {.runner = runner};
+    do {
+        QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, free_dead, &registration, err));
+    } while (registration.freed_count == QR_JOB_BATCH_MAX);
+    return QR_OK;
+}
+
+qr_rc qr_dispatch_register(struct qr_runner *runner, qr_err *err)
+{
+    struct registration registration = {.runner = runner, .id = qr_uuid_next(runner->options.ids)};
+    QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, register_worker, &registration, err));
+    {
+        QR_HOLD(&runner->lock);
+        runner->worker_id = registration.id;
+        runner->lease_is_lost = false;
+    }
+    return runner->options.owns_all ? qr_dispatch_free_dead(runner, err) : QR_OK;
+}
+
+static qr_rc unregister_worker(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_worker_unregister(tx, *(const qr_uuid *)arg, err);
+}
+
+qr_rc qr_dispatch_unregister(struct qr_runner *runner, qr_err *err)
+{
+    return qr_db_write(runner->options.db, QR_RELAXED, unregister_worker, &runner->worker_id, err);
+}
+
+static qr_rc beat(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_worker_beat(tx, *(const qr_uuid *)arg, err);
+}
+
+qr_rc qr_dispatch_beat(struct qr_runner *runner, qr_uuid worker_id, qr_err *err)
+{
+    return qr_db_write(runner->options.db, QR_RELAXED, beat, &worker_id, err);
+}

@@ -1,0 +1,68 @@
+/* What a job type provides, and what it is given. A handler does one stage and returns what happened; it never decides what
+ * follows (the plan does) and never calls upward. */
+#pragma once
+
+#include "base/arena.h"
+#include "store/jobs.h"
+
+struct qr_runner;
+
+/* What a handler sees of its job. */
+struct qr_job_run {
+    const struct qr_job *job;
+    struct qr_arena *arena; /* for what lives as long as the attempt */
+    struct qr_db *db;
+    const struct qr_clock *clock;
+    struct qr_rand *rand;
+    void *arg; /* of the handler's registration */
+};
+
+enum qr_outcome_kind {
+    QR_OUTCOME_COMPLETED,
+    QR_OUTCOME_SKIPPED, /* no longer wanted; `error` says why */
+    QR_OUTCOME_FAILED,  /* `error`; its policy decides whether it is tried again */
+    QR_OUTCOME_SNOOZED, /* not now: wait `delay_ms`; no attempt is counted */
+};
+
+struct qr_outcome {
+    enum qr_outcome_kind kind;
+    qr_err error;
+    int64_t delay_ms;       /* snooze; for a failure: not before (Retry-After) */
+    enum qr_db_level level; /* how durable the record must be */
+    void *result;           /* for the plan; in the run's arena */
+};
+
+typedef void qr_handler_fn(struct qr_job_run *run, struct qr_outcome *ret_outcome);
+
+struct qr_handler {
+    const char *type;
+    qr_handler_fn *fn;
+    void *arg;
+};
+
+/* ---- what a handler may call while it runs ---- */
+
+/* True when the attempt is no longer wanted: cancelled, past its time limit, or the process is ending. Look between
+ * batches, and return soon; the outcome is then thrown away. */
+bool qr_job_is_cancelled(const struct qr_job_run *run);
+
+/* Records a part of the result: the plan gets it inside a transaction in which the fence was found to match. QR_LOST: stop.
+ * Returns after the commit. */
+qr_rc qr_job_report_part(struct qr_job_run *run, enum qr_db_level level, void *part, qr_err *err);
+
+/* Runs a write function in a transaction in which the fence was found to match. */
+qr_rc qr_job_write(struct qr_job_run *run, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err);
+
+/* For people who watch; written now and then, not each time. */
+void qr_job_progress(struct qr_job_run *run, int64_t done, int64_t total);
+
+/* ---- what decides ---- */
+
+/* Runs inside the transaction that records a part (outcome NULL) or the final state of an attempt. `state` is what the job
+ * becomes: an open one when it will be tried again. An error undoes the record. */
+struct qr_plan {
+    qr_rc (*part)(struct qr_tx *tx, const struct qr_job *job, void *part, void *arg, qr_err *err);
+    qr_rc (*ended)(struct qr_tx *tx, const struct qr_job *job, enum qr_job_state state,
+                   const struct qr_outcome *outcome, void *arg, qr_err *err);
+    void *arg;
+};

@@ -1,0 +1,274 @@
+/* Starting, stopping, and the loops of the two threads that keep everything going. */
+#include "job/runner_internal.h"
+
+#include "base/mem.h"
+
+enum {
+    RETRY_MS_MIN = 100, /* after a round that the database refused */
+    RETRY_MS_MAX = 5000,
+    HAND_BACK_MS_MAX = 5000, /* the database may not answer: shutting down ends all the same */
+};
+
+int64_t qr_runner_mono_ms(const struct qr_runner *runner)
+{
+    return qr_clock_mono_ms(runner->options.clock);
+}
+
+void qr_runner_wake(struct qr_runner *runner)
+{
+    runner->is_woken = true;
+    qr_signal_one(&runner->dispatcher_wake);
+}
+
+static void log_failure(const struct qr_runner *runner, const char *event, const qr_err *err)
+{
+    if (runner->options.log) {
+        qr_log_err(runner->options.log, QR_LOG_WARN, event, err);
+    }
+}
+
+/* ---- the heartbeat (R3) ---- */
+
+static void heartbeat_main(void *arg)
+{
+    struct qr_runner *runner = arg;
+    int64_t next_mono_ms = qr_runner_mono_ms(runner) + QR_WORKER_BEAT_MS;
+    qr_mutex_lock(&runner->lock);
+    while (!runner->closing) {
+        if (qr_signal_wait_until(&runner->heartbeat_wake, &runner->lock, runner->options.clock, next_mono_ms)) {
+            continue;
+        }
+        const qr_uuid worker_id = runner->worker_id;
+        qr_mutex_unlock(&runner->lock);
+        qr_err err = {0};
+        const qr_rc rc = qr_dispatch_beat(runner, worker_id, &err);
+        qr_mutex_lock(&runner->lock);
+        next_mono_ms = qr_runner_mono_ms(runner) + (rc == QR_OK ? QR_WORKER_BEAT_MS : QR_WORKER_BEAT_MS / 10);
+        if (rc == QR_LOST && qr_uuid_equal(worker_id, runner->worker_id)) {
+            runner->lease_is_lost = true;
+            qr_signal_one(&runner->dispatcher_wake);
+        } else if (rc != QR_OK && rc != QR_LOST) {
+            log_failure(runner, "heartbeat_failed", &err);
+        }
+    }
+    qr_mutex_unlock(&runner->lock);
+}
+
+/* ---- the dispatcher ---- */
+
+static bool has_work(const struct qr_runner *runner)
+{
+    return runner->is_woken || runner->ended.first || runner->look_for_lost || runner->lease_is_lost ||
+           (runner->stopping && runner->in_flight_count > 0 && (runner->handing_back || runner->newest));
+}
+
+/* R3: what a lost worker holds is not ours any more. */
+static qr_rc start_over(struct qr_runner *runner, qr_err *err)
+{
+    {
+        QR_HOLD(&runner->lock);
+        runner->stats.leases_lost++;
+        while (runner->newest) {
+            qr_task_forget(runner->newest);
+        }
+    }
+    return qr_dispatch_register(runner, err);
+}
+
+static qr_rc step(struct qr_runner *runner, bool lease_is_lost, int64_t *ret_next_mono_ms, qr_err *err)
+{
+    if (lease_is_lost) {
+        QR_TRY(start_over(runner, err));
+    }
+    return qr_dispatch_round(runner, ret_next_mono_ms, err);
+}
+
+static void check_stuck(struct qr_runner *runner)
+{
+    qr_slots_check_time(runner);
+    if (runner->options.stuck_max && runner->stuck_count > runner->options.stuck_max && runner->options.on_stuck) {
+        runner->options.on_stuck(runner->options.on_stuck_arg);
+    }
+}
+
+static void dispatcher_main(void *arg)
+{
+    struct qr_runner *runner = arg;
+    int64_t next_mono_ms = 0, retry_ms = 0;
+    qr_mutex_lock(&runner->lock);
+    while (!runner->closing && !(runner->stopping && runner->in_flight_count == 0)) {
+        const bool is_time = next_mono_ms && qr_runner_mono_ms(runner) >= next_mono_ms;
+        if (!is_time && (retry_ms || !has_work(runner))) {
+            if (next_mono_ms) {
+                qr_signal_wait_until(&runner->dispatcher_wake, &runner->lock, runner->options.clock, next_mono_ms);
+            } else {
+                qr_signal_wait(&runner->dispatcher_wake, &runner->lock);
+            }
+            continue;
+        }
+        check_stuck(runner);
+        const bool lease_is_lost = runner->lease_is_lost;
+        qr_mutex_unlock(&runner->lock);
+        qr_err err = {0};
+        const qr_rc rc = step(runner, lease_is_lost, &next_mono_ms, &err);
+        qr_mutex_lock(&runner->lock);
+        if (rc == QR_OK) {
+            retry_ms = 0;
+        } else {
+            log_failure(runner, "dispatch_failed", &err);
+            retry_ms = QR_MIN(QR_MAX(retry_ms * 2, (int64_t)RETRY_MS_MIN), (int64_t)RETRY_MS_MAX);
+            next_mono_ms = qr_runner_mono_ms(runner) + retry_ms;
+        }
+    }
+    runner->is_drained = true;
+    qr_signal_all(&runner->thread_ended);
+    qr_mutex_unlock(&runner->lock);
+}
+
+static void on_jobs(void *arg, const char *channel)
+{
+    struct qr_runner *runner = arg;
+    QR_HOLD(&runner->lock);
+    runner->look_for_lost = runner->look_for_lost || strcmp(channel, QR_JOBS_CANCEL_CHANNEL) == 0;
+    qr_runner_wake(runner);
+}
+
+/* ---- starting and stopping ---- */
+
+static void init(struct qr_runner *runner)
+{
+    qr_mutex_init(&runner->lock);
+    qr_signal_init(&runner->dispatcher_wake);
+    qr_signal_init(&runner->heartbeat_wake);
+    qr_signal_init(&runner->thread_ended);
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        qr_signal_init(&runner->work[queue]);
+    }
+}
+
+static void free_runner(struct qr_runner *runner)
+{
+    qr_dispatch_round_free(runner->round);
+    qr_signal_done(&runner->dispatcher_wake);
+    qr_signal_done(&runner->heartbeat_wake);
+    qr_signal_done(&runner->thread_ended);
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        qr_signal_done(&runner->work[queue]);
+    }
+    qr_mutex_done(&runner->lock);
+    qr_free(runner);
+}
+
+/* Tells all threads to end; true when all of them have, and are joined. */
+static bool end_threads(struct qr_runner *runner)
+{
+    bool all = true;
+    {
+        QR_HOLD(&runner->lock);
+        runner->closing = true;
+        qr_signal_all(&runner->dispatcher_wake);
+        qr_signal_all(&runner->heartbeat_wake);
+        for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+            qr_signal_all(&runner->work[queue]);
+        }
+    }
+    while (runner->threads) {
+        struct slot_thread *slot = runner->threads;
+        runner->threads = slot->next;
+        bool is_busy;
+        {
+            QR_HOLD(&runner->lock);
+            is_busy = slot->task != NULL; /* its handler does not return: nobody can wait for that */
+        }
+        if (is_busy) {
+            qr_thread_leave(&slot->thread);
+            all = false;
+        } else {
+            qr_thread_join(&slot->thread);
+            qr_free(slot);
+        }
+    }
+    return all;
+}
+
+static qr_rc start_threads(struct qr_runner *runner, qr_err *err)
+{
+    QR_HOLD(&runner->lock);
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        for (int i = 0; i < runner->options.slots[queue]; i++) {
+            QR_TRY(qr_slot_add_thread(runner, queue, err));
+        }
+    }
+    QR_TRY(qr_thread_spawn(&runner->heartbeat, "quire-beat", heartbeat_main, runner, err));
+    runner->has_heartbeat = true;
+    QR_TRY(qr_thread_spawn(&runner->dispatcher, "quire-dispatch", dispatcher_main, runner, err));
+    runner->has_dispatcher = true;
+    return QR_OK;
+}
+
+qr_rc qr_runner_start(struct qr_runner **ret_runner, const struct qr_runner_options *options, qr_err *err)
+{
+    struct qr_runner *runner = qr_alloc_zero(sizeof *runner);
+    if (!runner) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the job runner");
+    }
+    runner->options = *options;
+    init(runner);
+    runner->is_woken = true;
+    runner->round = qr_dispatch_round_create();
+    qr_rc rc = runner->round ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the job runner");
+    rc = rc == QR_OK ? qr_dispatch_register(runner, err) : rc;
+    rc = rc == QR_OK ? qr_db_listen(options->db, QR_JOBS_CHANNEL, on_jobs, runner, err) : rc;
+    rc = rc == QR_OK ? qr_db_listen(options->db, QR_JOBS_CANCEL_CHANNEL, on_jobs, runner, err) : rc;
+    rc = rc == QR_OK ? start_threads(runner, err) : rc;
+    if (rc != QR_OK) {
+        qr_runner_stop(runner, 0);
+        return rc;
+    }
+    *ret_runner = runner;
+    return QR_OK;
+}
+
+static void wait_drained(struct qr_runner *runner, int64_t wait_ms)
+{
+    const int64_t deadline_mono_ms = qr_runner_mono_ms(runner) + wait_ms;
+    while (!runner->is_drained &&
+           qr_signal_wait_until(&runner->thread_ended, &runner->lock, runner->options.clock, deadline_mono_ms)) {
+    }
+}
+
+bool qr_runner_stop(struct qr_runner *runner, int64_t grace_ms)
+{
+    if (runner->has_dispatcher) {
+        QR_HOLD(&runner->lock);
+        runner->stopping = true;
+        qr_runner_wake(runner);
+        wait_drained(runner, grace_ms);
+        runner->handing_back = true;
+        for (struct task *task = runner->newest; task; task = task->older) {
+            atomic_store(&task->cancelled, true);
+        }
+        qr_runner_wake(runner);
+        wait_drained(runner, HAND_BACK_MS_MAX);
+    }
+    qr_db_unlisten(runner->options.db, runner);
+    const bool all_ended = end_threads(runner);
+    if (runner->has_dispatcher) {
+        qr_thread_join(&runner->dispatcher);
+    }
+    if (runner->has_heartbeat) {
+        qr_thread_join(&runner->heartbeat);
+    }
+    qr_dispatch_unregister(runner, NULL);
+    if (all_ended) {
+        free_runner(runner);
+    }
+    return all_ended;
+}
+
+void qr_runner_stats(struct qr_runner *runner, struct qr_runner_stats *ret_stats)
+{
+    QR_HOLD(&runner->lock);
+    *ret_stats = runner->stats;
+    ret_stats->running = runner->in_flight_count;
+}

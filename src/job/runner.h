@@ -1,0 +1,47 @@
+/* The runner: claims jobs, runs their handlers on threads, records what happened.
+ *
+ * R1  One thread, the dispatcher, records outcomes and claims more in one transaction. A job is in memory only while its row
+ *     says that it runs under this worker's fence.
+ * R2  Every record names the fence. Where it does not match, the outcome is thrown away (I2).
+ * R3  The lease is renewed by a thread that does nothing else. When it is lost, everything this worker holds is forgotten,
+ *     and it goes on under a new id.
+ * R4  A handler cannot be killed. One that does not return in time is fenced, its slot gets a new thread, and the old thread
+ *     ends when it returns. Too many of them: the owner is told to restart the process.
+ * R5  Jobs that were running when a process died run alone, so that the one that kills its process is found and the others
+ *     are not blamed with it. */
+#pragma once
+
+#include "base/log.h"
+#include "job/handler.h"
+
+enum { QR_RUNNER_SLOTS_MAX = 64 };
+
+struct qr_runner_options {
+    struct qr_db *db;
+    struct qr_uuid_gen *ids;
+    const struct qr_clock *clock;
+    struct qr_rand *rand;
+    const struct qr_log *log; /* NULL = silent */
+    const struct qr_handler *handlers;
+    size_t handler_count;
+    struct qr_plan plan;
+    int slots[QR_QUEUE_END]; /* handlers at a time, by queue; 0 = this runner does not serve it */
+    const char *name;        /* how people see this worker: "host, pid 123" */
+    bool owns_all;           /* no other worker can be alive: their jobs are free at once */
+    int64_t poll_ms;         /* look for work that often without being woken; 0 = never */
+    int stuck_max;           /* handlers that do not return, before on_stuck is called */
+    void (*on_stuck)(void *arg);
+    void *on_stuck_arg;
+};
+
+qr_rc qr_runner_start(struct qr_runner **ret_runner, const struct qr_runner_options *options, qr_err *err);
+
+/* Claims nothing more, waits up to `grace_ms` for handlers, hands back what has not ended by then, and frees the runner.
+ * Threads that do not return are left behind; true when there were none. */
+bool qr_runner_stop(struct qr_runner *runner, int64_t grace_ms);
+
+struct qr_runner_stats {
+    uint64_t claimed, completed, failed, retried, snoozed, skipped, lost, stuck, leases_lost;
+    int running;
+};
+void qr_runner_stats(struct qr_runner *runner, struct qr_runner_stats *ret_stats);

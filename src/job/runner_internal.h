@@ -1,0 +1,109 @@
+/* What runner.c (threads and memory), slots.c (the handlers' side) and dispatch.c (transactions) share. */
+#pragma once
+
+#include "base/sync.h"
+#include "job/runner.h"
+
+#include <stdatomic.h>
+
+enum task_state {
+    TASK_READY, /* claimed, waits for a thread */
+    TASK_RUNNING,
+    TASK_ENDED,     /* has an outcome that is not recorded yet */
+    TASK_ABANDONED, /* fenced while its handler runs: whatever it returns is thrown away */
+};
+
+/* A claimed job in memory. The runner's lock guards all but what the handler alone uses (run, arena, outcome). */
+struct task {
+    struct qr_job_run run; /* first: handlers get this, and their calls find the rest */
+    struct qr_runner *runner;
+    struct qr_job job;
+    struct qr_arena arena;
+    enum task_state state;
+    atomic_bool cancelled;
+    struct qr_outcome outcome;
+    int64_t progress_done, progress_total;
+    bool progress_is_new;
+    int64_t began_mono_ms;
+    int64_t limit_mono_ms; /* its time limit; 0 = none */
+    int64_t stuck_mono_ms; /* when it counts as stuck; 0 = never */
+    struct task *next;     /* in ready or ended */
+    struct task *newer, *older;
+};
+
+struct task_list {
+    struct task *first, *last;
+};
+
+struct slot_thread {
+    struct qr_runner *runner;
+    enum qr_queue queue;
+    struct qr_thread thread;
+    struct task *task;
+    bool is_replaced; /* its task was abandoned: it ends when the handler returns */
+    bool has_ended;
+    struct slot_thread *next;
+};
+
+struct qr_runner {
+    struct qr_runner_options options;
+    struct qr_thread dispatcher, heartbeat;
+    bool has_dispatcher, has_heartbeat;
+
+    struct qr_mutex lock; /* guards everything below */
+    struct qr_signal dispatcher_wake, heartbeat_wake, work[QR_QUEUE_END], thread_ended;
+    qr_uuid worker_id;
+    bool is_woken;      /* there may be work */
+    bool look_for_lost; /* a running job may have been taken from us */
+    bool lease_is_lost;
+    bool stopping;     /* claim nothing more */
+    bool handing_back; /* and give back what has not ended */
+    bool closing;      /* threads end */
+    bool is_drained;   /* the dispatcher has nothing in memory any more */
+
+    struct task *newest;
+    int in_flight[QR_QUEUE_END]; /* ready, running or ended */
+    int in_flight_count;
+    bool suspect_is_in_flight; /* R5 */
+    struct task_list ready[QR_QUEUE_END], ended;
+    int64_t average_us[QR_QUEUE_END]; /* how long handlers take: short ones are claimed ahead */
+
+    struct slot_thread *threads;
+    int stuck_count;
+    struct qr_runner_stats stats;
+
+    /* the dispatcher's alone */
+    qr_uuid ring[QR_QUEUE_END];
+    struct round *round;
+};
+
+enum {
+    QR_STUCK_GRACE_MS = 30000, /* from being told to end until a handler counts as stuck */
+    QR_PROGRESS_MS = 500,      /* progress is written at most that often */
+};
+
+int64_t qr_runner_mono_ms(const struct qr_runner *runner);
+void qr_runner_wake(struct qr_runner *runner);
+
+/* slots.c; all but the first with the lock held */
+void qr_slot_main(void *arg);
+qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *err);
+struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job);
+/* Takes it out of the books; frees it, unless its handler still runs. */
+void qr_task_forget(struct task *task);
+/* Tells running handlers whose time is up to end, and abandons those that do not. */
+void qr_slots_check_time(struct qr_runner *runner);
+/* How many more to claim for the queue, once `ending` of those in flight are gone. */
+size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int ending);
+
+/* dispatch.c: one transaction of the dispatcher. *ret_next_mono_ms: come back then at the latest, 0 = when woken. */
+qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_err *err);
+/* Registers this worker under a new id, and frees the jobs of predecessors where all are dead. */
+qr_rc qr_dispatch_register(struct qr_runner *runner, qr_err *err);
+qr_rc qr_dispatch_unregister(struct qr_runner *runner, qr_err *err);
+/* Renews the lease; QR_LOST when it has ended. */
+qr_rc qr_dispatch_beat(struct qr_runner *runner, qr_uuid worker_id, qr_err *err);
+/* Frees the jobs of workers that were declared dead, in small steps. */
+qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err);
+struct round *qr_dispatch_round_create(void);
+void qr_dispatch_round_free(struct round *round);

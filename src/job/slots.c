@@ -1,0 +1,332 @@
+/* The handlers' side: tasks in memory, the threads that run them, and what a handler may call.
+ *
+ * A task is in the books (newest … older, in_flight) from its claim until its end is recorded or it is abandoned. An
+ * abandoned one lives on, out of the books, until its handler returns. */
+#include "base/mem.h"
+#include "job/runner_internal.h"
+
+#include <assert.h>
+
+enum {
+    AHEAD_MAX = 64,   /* claimed ahead for a thread at most */
+    AHEAD_US = 20000, /* as many as are done in that time */
+    ARENA_BYTES_MAX = 256 << 20,
+};
+
+/* ---- tasks ---- */
+
+static void append(struct task_list *list, struct task *task)
+{
+    task->next = NULL;
+    if (list->last) {
+        list->last->next = task;
+    } else {
+        list->first = task;
+    }
+    list->last = task;
+}
+
+static struct task *take_first(struct task_list *list)
+{
+    struct task *task = list->first;
+    list->first = task->next;
+    if (!list->first) {
+        list->last = NULL;
+    }
+    return task;
+}
+
+static void free_task(struct task *task)
+{
+    qr_arena_done(&task->arena);
+    qr_free(task);
+}
+
+/* The job's texts move from the claim's memory to the task's. */
+static bool copy_job(struct task *task, const struct qr_job *job)
+{
+    task->job = *job;
+    task->job.args = qr_arena_copy(&task->arena, qr_str_of(job->args));
+    task->job.code = qr_arena_copy(&task->arena, qr_str_of(job->code));
+    task->job.message = qr_arena_copy(&task->arena, qr_str_of(job->message));
+    return task->job.args && task->job.code && task->job.message;
+}
+
+struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job)
+{
+    struct task *task = qr_alloc_zero(sizeof *task);
+    if (!task) {
+        return NULL;
+    }
+    qr_arena_init(&task->arena, ARENA_BYTES_MAX);
+    if (!copy_job(task, job)) {
+        free_task(task);
+        return NULL;
+    }
+    const struct qr_runner_options *options = &runner->options;
+    task->runner = runner;
+    task->run = (struct qr_job_run){
+        .job = &task->job, .arena = &task->arena, .db = options->db, .clock = options->clock, .rand = options->rand};
+    task->older = runner->newest;
+    if (task->older) {
+        task->older->newer = task;
+    }
+    runner->newest = task;
+    runner->in_flight[job->queue]++;
+    runner->in_flight_count++;
+    runner->suspect_is_in_flight = runner->suspect_is_in_flight || job->crashes > 0;
+    append(&runner->ready[job->queue], task);
+    qr_signal_one(&runner->work[job->queue]);
+    return task;
+}
+
+static void strike_off(struct task *task)
+{
+    struct qr_runner *runner = task->runner;
+    if (task->newer) {
+        task->newer->older = task->older;
+    } else {
+        runner->newest = task->older;
+    }
+    if (task->older) {
+        task->older->newer = task->newer;
+    }
+    runner->in_flight[task->job.queue]--;
+    runner->in_flight_count--;
+    if (runner->in_flight_count == 0) {
+        runner->suspect_is_in_flight = false; /* it was alone */
+    }
+}
+
+static void remove_from(struct task_list *list, const struct task *task)
+{
+    struct task_list rest = {0};
+    while (list->first) {
+        struct task *at = take_first(list);
+        if (at != task) {
+            append(&rest, at);
+        }
+    }
+    *list = rest;
+}
+
+void qr_task_forget(struct task *task)
+{
+    strike_off(task);
+    switch (task->state) {
+    case TASK_RUNNING:
+        atomic_store(&task->cancelled, true);
+        task->state = TASK_ABANDONED;
+        return;
+    case TASK_READY:
+        remove_from(&task->runner->ready[task->job.queue], task);
+        break;
+    case TASK_ENDED:
+        remove_from(&task->runner->ended, task);
+        break;
+    case TASK_ABANDONED:
+        assert(!"an abandoned task is in no book");
+    }
+    free_task(task);
+}
+
+/* ---- threads ---- */
+
+static const struct qr_handler *find_handler(const struct qr_runner *runner, const char *type)
+{
+    for (size_t i = 0; i < runner->options.handler_count; i++) {
+        if (strcmp(runner->options.handlers[i].type, type) == 0) {
+            return &runner->options.handlers[i];
+        }
+    }
+    return NULL;
+}
+
+static void run_handler(struct task *task)
+{
+    const struct qr_handler *handler = find_handler(task->runner, task->job.type);
+    task->outcome = (struct qr_outcome){0};
+    if (!handler) {
+        task->outcome.kind = QR_OUTCOME_FAILED;
+        qr_fail(&task->outcome.error, QR_CODE_INTERNAL, "no handler for jobs of type %s", task->job.type);
+        return;
+    }
+    task->run.arg = handler->arg;
+    handler->fn(&task->run, &task->outcome);
+}
+
+static void begin_task(struct task *task)
+{
+    task->state = TASK_RUNNING;
+    task->began_mono_ms = qr_runner_mono_ms(task->runner);
+    task->limit_mono_ms = task->job.time_limit_ms ? task->began_mono_ms + task->job.time_limit_ms : 0;
+    if (task->limit_mono_ms) {
+        qr_runner_wake(task->runner); /* it has to watch this one */
+    }
+}
+
+static void end_task(struct slot_thread *slot, struct task *task)
+{
+    struct qr_runner *runner = task->runner;
+    slot->task = NULL;
+    if (task->state == TASK_ABANDONED) {
+        free_task(task);
+        return;
+    }
+    const int64_t took_us = (qr_runner_mono_ms(runner) - task->began_mono_ms) * 1000;
+    int64_t *average = &runner->average_us[task->job.queue];
+    *average = (*average * 7 + took_us) / 8;
+    task->state = TASK_ENDED;
+    append(&runner->ended, task);
+    qr_signal_one(&runner->dispatcher_wake);
+}
+
+void qr_slot_main(void *arg)
+{
+    struct slot_thread *slot = arg;
+    struct qr_runner *runner = slot->runner;
+    qr_mutex_lock(&runner->lock);
+    while (!slot->is_replaced) {
+        struct task_list *ready = &runner->ready[slot->queue];
+        if (!ready->first) {
+            if (runner->closing) {
+                break;
+            }
+            qr_signal_wait(&runner->work[slot->queue], &runner->lock);
+            continue;
+        }
+        struct task *task = take_first(ready);
+        slot->task = task;
+        begin_task(task);
+        qr_mutex_unlock(&runner->lock);
+        run_handler(task);
+        qr_mutex_lock(&runner->lock);
+        end_task(slot, task);
+    }
+    slot->has_ended = true;
+    qr_signal_all(&runner->thread_ended);
+    qr_mutex_unlock(&runner->lock);
+}
+
+qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *err)
+{
+    struct slot_thread *slot = qr_alloc_zero(sizeof *slot);
+    if (!slot) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a thread");
+    }
+    slot->runner = runner;
+    slot->queue = queue;
+    const qr_rc rc = qr_thread_spawn(&slot->thread, qr_queue_name(queue), qr_slot_main, slot, err);
+    if (rc != QR_OK) {
+        qr_free(slot);
+        return rc;
+    }
+    slot->next = runner->threads;
+    runner->threads = slot;
+    return QR_OK;
+}
+
+size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int ending)
+{
+    const int slots = runner->options.slots[queue];
+    const int64_t average_us = QR_MAX(runner->average_us[queue], (int64_t)AHEAD_US / AHEAD_MAX);
+    const int ahead = (int)QR_MIN(QR_MAX(AHEAD_US / average_us, (int64_t)1), (int64_t)AHEAD_MAX);
+    const int wanted = slots * ahead - (runner->in_flight[queue] - ending);
+    return wanted > 0 ? (size_t)wanted : 0;
+}
+
+/* ---- time (R4) ---- */
+
+static void replace_thread(struct qr_runner *runner, const struct task *task)
+{
+    for (struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
+        if (slot->task == task) {
+            slot->is_replaced = true;
+            runner->stuck_count++;
+            runner->stats.stuck++;
+            qr_slot_add_thread(runner, slot->queue, NULL); /* without it the queue has one fewer */
+            return;
+        }
+    }
+}
+
+void qr_slots_check_time(struct qr_runner *runner)
+{
+    const int64_t now_ms = qr_runner_mono_ms(runner);
+    for (struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
+        struct task *task = slot->task;
+        if (!task || slot->is_replaced) {
+            continue;
+        }
+        if (task->limit_mono_ms && now_ms >= task->limit_mono_ms) {
+            atomic_store(&task->cancelled, true);
+        }
+        if (atomic_load(&task->cancelled) && task->stuck_mono_ms == 0) {
+            task->stuck_mono_ms = now_ms + QR_STUCK_GRACE_MS;
+        }
+        if (task->stuck_mono_ms && now_ms >= task->stuck_mono_ms) {
+            replace_thread(runner, task);
+        }
+    }
+}
+
+/* ---- what a handler may call ---- */
+
+static struct task *task_of(const struct qr_job_run *run)
+{
+    return QR_CONTAINER_OF(run, struct task, run);
+}
+
+bool qr_job_is_cancelled(const struct qr_job_run *run)
+{
+    return atomic_load(&task_of(run)->cancelled);
+}
+
+void qr_job_progress(struct qr_job_run *run, int64_t done, int64_t total)
+{
+    struct task *task = task_of(run);
+    QR_HOLD(&task->runner->lock);
+    task->progress_done = done;
+    task->progress_total = total;
+    if (!task->progress_is_new) {
+        task->progress_is_new = true;
+        qr_runner_wake(task->runner);
+    }
+}
+
+struct fenced_write {
+    struct task *task;
+    qr_tx_fn *fn;
+    void *arg;
+};
+
+static qr_rc write_fenced(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct fenced_write *write = arg;
+    QR_TRY(qr_jobs_require_fence(tx, write->task->job.id, write->task->job.fence, err));
+    return write->fn(tx, write->arg, err);
+}
+
+qr_rc qr_job_write(struct qr_job_run *run, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err)
+{
+    struct fenced_write write = {task_of(run), fn, arg};
+    return qr_db_write(run->db, level, write_fenced, &write, err);
+}
+
+struct part_report {
+    struct task *task;
+    void *part;
+};
+
+static qr_rc plan_part(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct part_report *report = arg;
+    const struct qr_plan *plan = &report->task->runner->options.plan;
+    return plan->part ? plan->part(tx, &report->task->job, report->part, plan->arg, err) : QR_OK;
+}
+
+qr_rc qr_job_report_part(struct qr_job_run *run, enum qr_db_level level, void *part, qr_err *err)
+{
+    struct part_report report = {task_of(run), part};
+    return qr_job_write(run, level, plan_part, &report, err);
+}

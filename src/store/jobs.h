@@ -1,0 +1,155 @@
+/* The job table: the durable outbox. Every statement about jobs and workers is here, each to be run inside a write or read
+ * function.
+ *
+ * J1  A job that runs belongs to (worker, fence). Whatever writes about a running job names its fence; where that does not
+ *     match, nothing is changed and the answer is QR_LOST. Every change of owner raises the fence (I2, I9).
+ * J2  Of one idempotency key at most one job is open; of one serial key at most one is scheduled, queued or running. Both
+ *     are unique indexes, so no race can break them.
+ * J3  Who ends a job of a serial key promotes the next one in the same transaction. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/uuid.h"
+#include "db/db.h"
+#include "model/job.h"
+
+enum { QR_JOB_TYPE_MAX = 64, QR_JOB_BATCH_MAX = 500 };
+
+/* ---- adding ---- */
+
+struct qr_job_spec {
+    enum qr_queue queue;
+    const char *type;
+    qr_uuid base_id; /* whose turn it takes; all zero = nobody's in particular */
+    qr_uuid item_id; /* all zero = none */
+    int64_t generation;
+    int priority;           /* smaller first */
+    int64_t run_at_ms;      /* 0 = now */
+    qr_str idempotency_key; /* empty = none */
+    qr_str serial_key;      /* empty = none */
+    qr_str args;            /* JSON; empty = {} */
+    int64_t time_limit_ms;  /* of one attempt; 0 = none */
+};
+
+/* Adds a job. Where an open one has the same idempotency key, that one is the answer and *ret_existed (may be NULL) is
+ * true. Wakes the runners after the commit. */
+qr_rc qr_jobs_add(struct qr_tx *tx, qr_uuid new_id, const struct qr_job_spec *spec, qr_uuid *ret_id, bool *ret_existed,
+                  qr_err *err);
+
+/* The channel that is notified when there may be work, and when a running job was taken from its worker. */
+#define QR_JOBS_CHANNEL        "jobs"
+#define QR_JOBS_CANCEL_CHANNEL "jobs_cancel"
+
+/* ---- looking ---- */
+
+struct qr_job {
+    qr_uuid id;
+    enum qr_queue queue;
+    char type[QR_JOB_TYPE_MAX];
+    qr_uuid base_id, item_id;
+    int64_t generation;
+    enum qr_job_state state;
+    int64_t priority, run_at_ms;
+    const char *args; /* in the arena */
+    int64_t fence, attempts, crashes;
+    int64_t time_limit_ms, deadline_ms; /* deadline: of the running attempt, 0 = none */
+    qr_uuid worker_id;                  /* of the running or last attempt */
+    int64_t progress_done, progress_total;
+    const char *code, *message; /* of the last failure, or why it waits or was skipped; "" = none */
+    int64_t created_ms, claimed_ms, finished_ms;
+    bool has_serial_key;
+};
+
+qr_rc qr_jobs_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, bool *ret_found, struct qr_job *ret_job,
+                   qr_err *err);
+
+/* An attempt before the current or last one, which the job itself describes. */
+struct qr_job_attempt {
+    int64_t fence, claimed_ms, ended_ms;
+    qr_uuid worker_id;
+    const char *outcome, *code, *message; /* outcome: retried, crashed, snoozed, handed_back, timed_out */
+};
+qr_rc qr_jobs_attempts(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, struct qr_job_attempt **ret_attempts,
+                       size_t *ret_count, qr_err *err);
+
+struct qr_job_filter {
+    enum qr_job_state state;  /* 0 = any */
+    enum qr_queue queue;      /* 0 = any */
+    const char *type;         /* NULL = any */
+    qr_uuid base_id, item_id; /* all zero = any */
+    qr_uuid after;            /* newest first, below this id; all zero = from the newest */
+    int limit;
+};
+qr_rc qr_jobs_list(struct qr_tx *tx, const struct qr_job_filter *filter, struct qr_arena *arena,
+                   struct qr_job **ret_jobs, size_t *ret_count, qr_err *err);
+
+/* How many are open, by queue and state. Counts at most `limit` of each: never a scan of a million rows. */
+qr_rc qr_jobs_count(struct qr_tx *tx, enum qr_queue queue, enum qr_job_state state, int64_t limit, int64_t *ret_count,
+                    qr_err *err);
+
+/* ---- running ---- */
+
+/* Claims up to `limit` queued jobs of the queue for the worker, fair between bases: *ring is the base served last, and
+ * moves on. Each gets a new fence. Nothing when the queue is paused; QR_LOST when the worker's lease is not valid.
+ * `suspects` are jobs that were running when a process died; they are claimed apart from the others. */
+qr_rc qr_jobs_claim(struct qr_tx *tx, qr_uuid worker_id, enum qr_queue queue, bool suspects, qr_uuid *ring,
+                    struct qr_arena *arena, struct qr_job *ret_jobs, size_t limit, size_t *ret_count, qr_err *err);
+/* Whether there is a queued suspect that could be claimed. */
+qr_rc qr_jobs_suspect_waits(struct qr_tx *tx, enum qr_queue queue, bool *ret_waits, qr_err *err);
+
+/* Makes scheduled jobs that are due queued, at most QR_JOB_BATCH_MAX; *ret_next_ms is when the next one is due, 0 = none. */
+qr_rc qr_jobs_promote_due(struct qr_tx *tx, int64_t *ret_count, int64_t *ret_next_ms, qr_err *err);
+
+/* QR_LOST unless the job still runs under this fence. Locks the job until the transaction ends. */
+qr_rc qr_jobs_require_fence(struct qr_tx *tx, qr_uuid id, int64_t fence, qr_err *err);
+
+/* Ends a running job: COMPLETED, FAILED, SKIPPED or CANCELLED. */
+qr_rc qr_jobs_finish(struct qr_tx *tx, qr_uuid id, int64_t fence, enum qr_job_state state, const char *code,
+                     const char *message, qr_err *err);
+
+/* Takes a running job from its worker and puts it back in line. */
+struct qr_job_release {
+    const char *outcome; /* of the attempt that ends, for the history */
+    const char *code, *message;
+    int64_t delay_ms; /* 0 = queued at once */
+    bool counts_attempt, counts_crash;
+};
+qr_rc qr_jobs_release(struct qr_tx *tx, qr_uuid id, int64_t fence, const struct qr_job_release *release, qr_err *err);
+
+qr_rc qr_jobs_set_progress(struct qr_tx *tx, qr_uuid id, int64_t fence, int64_t done, int64_t total, qr_err *err);
+
+/* Cancels an open job, whoever holds it; *ret_state is its state before. `not_found` when there is none; nothing when it
+ * is not open any more. */
+qr_rc qr_jobs_cancel(struct qr_tx *tx, qr_uuid id, const char *code, const char *message, enum qr_job_state *ret_state,
+                     qr_err *err);
+
+/* Deletes jobs that ended before the time, with their history: at most QR_JOB_BATCH_MAX. */
+qr_rc qr_jobs_prune(struct qr_tx *tx, int64_t before_ms, int64_t *ret_count, qr_err *err);
+
+/* ---- queues ---- */
+
+qr_rc qr_queue_set_paused(struct qr_tx *tx, enum qr_queue queue, bool paused, qr_err *err);
+/* *ret_since_ms = 0: not paused. */
+qr_rc qr_queue_paused_since(struct qr_tx *tx, enum qr_queue queue, int64_t *ret_since_ms, qr_err *err);
+
+/* ---- workers: processes that run jobs ---- */
+
+enum { QR_WORKER_LEASE_MS = 120000, QR_WORKER_BEAT_MS = 30000 };
+
+qr_rc qr_worker_register(struct qr_tx *tx, qr_uuid id, const char *name, qr_err *err);
+/* Renews the lease; QR_LOST when it was declared dead, or too late. */
+qr_rc qr_worker_beat(struct qr_tx *tx, qr_uuid id, qr_err *err);
+/* After its last job has ended. */
+qr_rc qr_worker_unregister(struct qr_tx *tx, qr_uuid id, qr_err *err);
+
+/* Declares workers dead: those whose lease has run out, or all but `spare` (a predecessor in a folder that we own alone).
+ * From then on they can write nothing. */
+qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t *ret_count, qr_err *err);
+/* Frees the jobs of dead workers, at most QR_JOB_BATCH_MAX; a job that crashed too often fails with `crashed_worker` and is
+ * told to `on_failed` in the same transaction. Forgets dead workers without jobs. *ret_count 0: there is nothing left. */
+typedef qr_rc qr_job_failed_fn(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err);
+qr_rc qr_workers_free_jobs(struct qr_tx *tx, qr_job_failed_fn *on_failed, void *arg, int64_t *ret_count, qr_err *err);
+
+/* The name of a worker ("host, pid 123"), "" when it is gone; and when its lease ends. */
+qr_rc qr_worker_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, const char **ret_name, int64_t *ret_until_ms,
+                     qr_err *err);

@@ -1,0 +1,81 @@
+#include "store/jobs_row.h"
+
+#include "base/hash.h"
+
+#include <stdio.h>
+
+static bool is_zero(const qr_uuid *id)
+{
+    static const qr_uuid zero;
+    return qr_uuid_equal(*id, zero);
+}
+
+struct qr_val qr_val_uuid_or_null(const qr_uuid *id)
+{
+    return is_zero(id) ? qr_val_null() : qr_val_uuid(id);
+}
+
+qr_uuid qr_rows_uuid(const struct qr_rows *rows, int column)
+{
+    qr_uuid id = {0};
+    const qr_str bytes = qr_rows_str(rows, column);
+    if (bytes.len == QR_UUID_BYTES) {
+        memcpy(id.bytes, bytes.ptr, QR_UUID_BYTES);
+    }
+    return id;
+}
+
+struct qr_val qr_val_key(qr_str key, unsigned char hash[static QR_KEY_HASH_BYTES])
+{
+    if (key.len == 0) {
+        return qr_val_null();
+    }
+    qr_hash_128(key, hash);
+    return qr_val_blob(hash, QR_KEY_HASH_BYTES);
+}
+
+bool qr_rows_key(const struct qr_rows *rows, int column, unsigned char ret_hash[static QR_KEY_HASH_BYTES])
+{
+    const qr_str bytes = qr_rows_str(rows, column);
+    if (qr_rows_is_null(rows, column) || bytes.len != QR_KEY_HASH_BYTES) {
+        return false;
+    }
+    memcpy(ret_hash, bytes.ptr, QR_KEY_HASH_BYTES);
+    return true;
+}
+
+qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_job *ret_job, qr_err *err)
+{
+    struct qr_job job = {
+        .id = qr_rows_uuid(rows, 0),
+        .queue = (enum qr_queue)qr_rows_i64(rows, 1),
+        .base_id = qr_rows_uuid(rows, 3),
+        .item_id = qr_rows_uuid(rows, 4),
+        .generation = qr_rows_i64(rows, 5),
+        .state = (enum qr_job_state)qr_rows_i64(rows, 6),
+        .priority = qr_rows_i64(rows, 7),
+        .run_at_ms = qr_rows_i64(rows, 8),
+        .args = qr_arena_copy(arena, qr_rows_str(rows, 9)),
+        .fence = qr_rows_i64(rows, 10),
+        .attempts = qr_rows_i64(rows, 11),
+        .crashes = qr_rows_i64(rows, 12),
+        .time_limit_ms = qr_rows_i64(rows, 13),
+        .deadline_ms = qr_rows_i64(rows, 14),
+        .worker_id = qr_rows_uuid(rows, 15),
+        .progress_done = qr_rows_i64(rows, 16),
+        .progress_total = qr_rows_i64(rows, 17),
+        .code = qr_arena_copy(arena, qr_rows_str(rows, 18)),
+        .message = qr_arena_copy(arena, qr_rows_str(rows, 19)),
+        .created_ms = qr_rows_i64(rows, 20),
+        .claimed_ms = qr_rows_i64(rows, 21),
+        .finished_ms = qr_rows_i64(rows, 22),
+        .has_serial_key = qr_rows_i64(rows, 23) != 0,
+    };
+    const qr_str type = qr_rows_str(rows, 2);
+    snprintf(job.type, sizeof job.type, "%.*s", QR_STR_ARG(type));
+    if (!job.args || !job.code || !job.message) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a job");
+    }
+    *ret_job = job;
+    return QR_OK;
+}

@@ -1,0 +1,42 @@
+/* How ids, keys and jobs look in statements and rows. Private to src/store/. */
+#pragma once
+
+#include "base/hash.h"
+#include "store/jobs.h"
+
+/* ---- ids ---- */
+
+static inline struct qr_val qr_val_uuid(const qr_uuid *id)
+{
+    return qr_val_blob(id->bytes, QR_UUID_BYTES);
+}
+
+/* All zero = NULL. */
+struct qr_val qr_val_uuid_or_null(const qr_uuid *id);
+
+/* All zero for NULL, and for anything that is not an id. */
+qr_uuid qr_rows_uuid(const struct qr_rows *rows, int column);
+
+/* ---- keys: stored as hashes, because PostgreSQL's index rows end at 2.7 KB and a key names any number of items ---- */
+
+enum { QR_KEY_HASH_BYTES = QR_HASH_BYTES };
+
+/* NULL for the empty key. The hash lives in the caller's memory. */
+struct qr_val qr_val_key(qr_str key, unsigned char hash[static QR_KEY_HASH_BYTES]);
+/* False for NULL. */
+bool qr_rows_key(const struct qr_rows *rows, int column, unsigned char ret_hash[static QR_KEY_HASH_BYTES]);
+
+/* ---- jobs ---- */
+
+#define QR_JOB_COLUMNS                                                                                                 \
+    "id, queue, type, base_id, item_id, generation, state, priority, run_at, args, fence, attempts, crashes, "         \
+    "time_limit, deadline_at, worker_id, progress_done, progress_total, code, message, created_at, claimed_at, "       \
+    "finished_at, serial_key IS NOT NULL"
+
+/* The job in the current row of QR_JOB_COLUMNS; texts are copied to the arena. */
+qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_job *ret_job, qr_err *err);
+
+/* ---- workers ---- */
+
+/* QR_LOST unless the worker may still claim. */
+qr_rc qr_worker_require_lease(struct qr_tx *tx, qr_uuid id, qr_err *err);

@@ -1,0 +1,136 @@
+/* Workers, their leases, and what becomes of the jobs of dead ones. */
+#include "base/failpoint.h"
+#include "store/jobs_row.h"
+
+#include <assert.h>
+
+qr_rc qr_worker_register(struct qr_tx *tx, qr_uuid id, const char *name, qr_err *err)
+{
+    int64_t now_ms;
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    return qr_tx_exec(tx, "INSERT INTO worker (id, name, started_at, lease_until, dead) VALUES (?1, ?2, ?3, ?4, 0)",
+                      QR_VALS(qr_val_uuid(&id), qr_val_text(qr_str_of(name)), qr_val_i64(now_ms),
+                              qr_val_i64(now_ms + QR_WORKER_LEASE_MS)),
+                      NULL, err);
+}
+
+static qr_rc lease_lost(qr_err *err)
+{
+    return qr_fail(err, QR_CODE_LOST, "the worker's lease has ended");
+}
+
+/* A lease that has run out is not renewed, even if nobody noticed: somebody may be about to. */
+qr_rc qr_worker_beat(struct qr_tx *tx, qr_uuid id, qr_err *err)
+{
+    int64_t now_ms, changes;
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    QR_TRY(qr_tx_exec(tx, "UPDATE worker SET lease_until = ?2 WHERE id = ?1 AND dead = 0 AND lease_until >= ?3",
+                      QR_VALS(qr_val_uuid(&id), qr_val_i64(now_ms + QR_WORKER_LEASE_MS), qr_val_i64(now_ms)), &changes,
+                      err));
+    return changes ? QR_OK : lease_lost(err);
+}
+
+qr_rc qr_worker_require_lease(struct qr_tx *tx, qr_uuid id, qr_err *err)
+{
+    int64_t now_ms, ignored;
+    bool found;
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    /* shared: a claim must not slip between the declaration of death and the freeing of the jobs */
+    QR_TRY(qr_tx_get_i64(tx,
+                         "SELECT lease_until FROM worker WHERE id = ?1 AND dead = 0 AND lease_until >= ?2 "
+                         "/*pg FOR SHARE */",
+                         QR_VALS(qr_val_uuid(&id), qr_val_i64(now_ms)), &found, &ignored, err));
+    return found ? QR_OK : lease_lost(err);
+}
+
+qr_rc qr_worker_unregister(struct qr_tx *tx, qr_uuid id, qr_err *err)
+{
+    return qr_tx_exec(tx,
+                      "DELETE FROM worker WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE worker_id = ?1 AND "
+                      "state = 4)",
+                      QR_VALS(qr_val_uuid(&id)), NULL, err);
+}
+
+qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t *ret_count, qr_err *err)
+{
+    int64_t now_ms;
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    return qr_tx_exec(tx, "UPDATE worker SET dead = 1 WHERE dead = 0 AND id <> ?1 AND (?2 <> 0 OR lease_until < ?3)",
+                      QR_VALS(qr_val_uuid(&spare), qr_val_i64(all), qr_val_i64(now_ms)), ret_count, err);
+}
+
+/* ---- the jobs of the dead ---- */
+
+static qr_rc fail_crashed(struct qr_tx *tx, const struct qr_job *job, qr_job_failed_fn *on_failed, void *arg,
+                          qr_err *err)
+{
+    QR_TRY(qr_jobs_finish(tx, job->id, job->fence, QR_JOB_FAILED, qr_code_info(QR_CODE_CRASHED_WORKER)->name,
+                          "the process died while it ran this job, too often to try again", err));
+    return on_failed ? on_failed(tx, job, arg, err) : QR_OK;
+}
+
+static qr_rc free_job(struct qr_tx *tx, const struct qr_job *job, qr_job_failed_fn *on_failed, void *arg, qr_err *err)
+{
+    if (job->crashes + 1 >= QR_JOB_CRASHES_MAX) {
+        return fail_crashed(tx, job, on_failed, arg, err);
+    }
+    return qr_jobs_release(
+        tx, job->id, job->fence,
+        &(struct qr_job_release){
+            .outcome = "crashed", .code = "", .message = "the process that ran it died", .counts_crash = true},
+        err);
+}
+
+static qr_rc find_orphans(struct qr_tx *tx, struct qr_arena *arena, struct qr_job *ret_jobs, size_t *ret_count,
+                          qr_err *err)
+{
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows,
+                       "SELECT " QR_JOB_COLUMNS
+                       " FROM job WHERE state = 4 AND worker_id IN (SELECT id FROM worker WHERE "
+                       "dead = 1) LIMIT ?1 /*pg FOR UPDATE SKIP LOCKED */",
+                       QR_VALS(qr_val_i64(QR_JOB_BATCH_MAX)), err));
+    size_t count = 0;
+    while (qr_rows_next(&rows)) {
+        assert(count < QR_JOB_BATCH_MAX);
+        QR_TRY(qr_rows_job(&rows, arena, &ret_jobs[count++], err));
+    }
+    *ret_count = count;
+    return qr_rows_end(&rows, err);
+}
+
+qr_rc qr_workers_free_jobs(struct qr_tx *tx, qr_job_failed_fn *on_failed, void *arg, int64_t *ret_count, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct qr_job *jobs = qr_arena_array(&arena, QR_JOB_BATCH_MAX, sizeof jobs[0]);
+    if (!jobs) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a batch of jobs");
+    }
+    size_t count;
+    QR_TRY(find_orphans(tx, &arena, jobs, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        QR_TRY(free_job(tx, &jobs[i], on_failed, arg, err));
+    }
+    *ret_count = (int64_t)count;
+    return qr_tx_exec(tx,
+                      "DELETE FROM worker WHERE dead = 1 AND NOT EXISTS (SELECT 1 FROM job WHERE job.worker_id = "
+                      "worker.id AND job.state = 4)",
+                      QR_NO_VALS, NULL, err);
+}
+
+qr_rc qr_worker_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, const char **ret_name, int64_t *ret_until_ms,
+                     qr_err *err)
+{
+    *ret_name = "";
+    *ret_until_ms = 0;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT name, lease_until FROM worker WHERE id = ?1 AND dead = 0",
+                       QR_VALS(qr_val_uuid(&id)), err));
+    if (qr_rows_next(&rows)) {
+        *ret_name = qr_arena_copy(arena, qr_rows_str(&rows, 0));
+        *ret_until_ms = qr_rows_i64(&rows, 1);
+    }
+    QR_TRY(qr_rows_end(&rows, err));
+    return *ret_name ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a worker's name");
+}
