@@ -1,5 +1,5 @@
-/* Owns the plan of failpoints. The only mutable state of the process outside a context, and only in builds for tests.
- */
+/* Owns the plan of failpoints: mutable state of the process outside a context, but only in builds for tests. The other such
+ * states are the allocation hooks of mem.c and json.c, because memory is the process's. */
 #include "base/failpoint.h"
 
 #include <stdlib.h>

@@ -231,6 +231,15 @@ static qr_rc require_folder(const struct qr_io *io, const char *path, qr_err *er
     return qr_fail_errno(err, errno, "cannot open folder %s", path);
 }
 
+static qr_rc sync_parent(const struct qr_io *io, const char *path, qr_err *err)
+{
+    int parent_fd;
+    QR_TRY(open_folder_of(io, path, &parent_fd, err));
+    const qr_rc rc = sync_folder(io, parent_fd, path, err);
+    close_file(io, parent_fd);
+    return rc;
+}
+
 static qr_rc make_dir(const struct qr_io *io, const char *path, mode_t mode, bool *ret_made, qr_err *err)
 {
     *ret_made = TEMP_FAILURE_RETRY(io->mkdir(io, path, mode)) == 0;
@@ -238,12 +247,7 @@ static qr_rc make_dir(const struct qr_io *io, const char *path, mode_t mode, boo
         return errno == EEXIST ? require_folder(io, path, err)
                                : qr_fail_errno(err, errno, "cannot make folder %s", path);
     }
-    int parent_fd;
-    qr_rc rc = open_folder_of(io, path, &parent_fd, err);
-    if (rc == QR_OK) {
-        rc = sync_folder(io, parent_fd, path, err);
-        close_file(io, parent_fd);
-    }
+    const qr_rc rc = sync_parent(io, path, err);
     if (rc != QR_OK) {
         (void)TEMP_FAILURE_RETRY(io->rmdir(io, path)); /* F2, F3: the next call must not find it and call it durable */
     }
@@ -253,12 +257,7 @@ static qr_rc make_dir(const struct qr_io *io, const char *path, mode_t mode, boo
 /* F2: whoever made the folder may have died before the sync. Above folders of our own we may not be allowed to. */
 static qr_rc sync_existing(const struct qr_io *io, const char *path, qr_err *err)
 {
-    int parent_fd;
-    qr_rc rc = open_folder_of(io, path, &parent_fd, err);
-    if (rc == QR_OK) {
-        rc = sync_folder(io, parent_fd, path, err);
-        close_file(io, parent_fd);
-    }
+    const qr_rc rc = sync_parent(io, path, err);
     return rc == QR_DENIED ? QR_OK : rc;
 }
 

@@ -13,9 +13,9 @@
 
 /* ---- transactions ---- */
 
-void qr_tx_begin(struct qr_tx *tx, const struct qr_driver *driver, struct qr_db *db, bool writable)
+void qr_tx_begin(struct qr_tx *tx, const struct qr_driver *driver, struct qr_db *db)
 {
-    *tx = (struct qr_tx){.driver = driver, .db = db, .writable = writable};
+    *tx = (struct qr_tx){.driver = driver, .db = db};
 }
 
 /* Passes on the error that made the transaction unusable, if any. */

@@ -13,7 +13,6 @@ enum { QR_TX_CHANNELS_MAX = 8, QR_DB_LISTENERS_MAX = 16 };
 struct qr_tx {
     const struct qr_driver *driver;
     struct qr_db *db;
-    bool writable;
     int depth;      /* of qr_tx_nested */
     qr_err failed;  /* sticky: rc != QR_OK after a statement failed at this depth */
     bool doomed;    /* the database has already rolled back everything: no nested function can be undone alone */
@@ -23,7 +22,7 @@ struct qr_tx {
 };
 
 /* Makes the transaction fresh for another run of its function. */
-void qr_tx_begin(struct qr_tx *tx, const struct qr_driver *driver, struct qr_db *db, bool writable);
+void qr_tx_begin(struct qr_tx *tx, const struct qr_driver *driver, struct qr_db *db);
 
 /* Runs fn and gives its verdict: an error it swallowed is still an error. */
 qr_rc qr_tx_run(struct qr_tx *tx, qr_tx_fn *fn, void *arg, qr_err *err);

@@ -137,7 +137,7 @@ static qr_rc begin_read(struct postgres_conn *conn, struct postgres_db *db, int6
     const int64_t now_us = qr_thread_mono_us();
     snprintf(sql, sizeof sql, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = %lld",
              (long long)QR_MAX(1, (deadline_us - now_us) / 1000));
-    qr_tx_begin(&conn->tx, &qr_driver_postgres, &db->base, false);
+    qr_tx_begin(&conn->tx, &qr_driver_postgres, &db->base);
     conn->deadline_us = deadline_us;
     conn->timeout_set_us = now_us;
     conn->late_code = QR_CODE_TIMEOUT;

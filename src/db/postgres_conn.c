@@ -1,5 +1,6 @@
 /* One connection: made with a deadline, talked to with a deadline. Nothing here waits without an end, whatever the
- * server or the network does, so libpq is used in its non-blocking form throughout. */
+ * server or the network does, so libpq is used in its non-blocking form throughout. One thing is libpq's own and cannot be
+ * bounded: the look-up of a host name; its limit is the system resolver's. */
 #include "db/postgres.h"
 
 #include "base/mem.h"

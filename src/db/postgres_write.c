@@ -118,7 +118,7 @@ static enum verdict settle_doubt(struct write *w, qr_err *err)
 
 static qr_rc begin(struct postgres_conn *conn, const struct write *w, qr_err *err)
 {
-    qr_tx_begin(&conn->tx, &qr_driver_postgres, &w->db->base, true);
+    qr_tx_begin(&conn->tx, &qr_driver_postgres, &w->db->base);
     conn->deadline_us = w->deadline_us;
     conn->timeout_set_us = w->began_us; /* the session's own is the write deadline */
     conn->late_code = QR_CODE_UNAVAILABLE;

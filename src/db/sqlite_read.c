@@ -72,7 +72,7 @@ void qr_sqlite_readers_resume(struct sqlite_db *db)
 static qr_rc read_on(struct sqlite_db *db, struct sqlite_conn *conn, qr_tx_fn *fn, void *arg, qr_err *err)
 {
     conn->deadline_mono_ms = 0; /* BEGIN itself is not read work */
-    qr_tx_begin(&conn->tx, &qr_driver_sqlite, &db->base, false);
+    qr_tx_begin(&conn->tx, &qr_driver_sqlite, &db->base);
     QR_TRY(qr_sqlite_conn_exec(conn, "BEGIN", "beginning a read", err));
     conn->deadline_mono_ms = qr_clock_mono_ms(conn->clock) + db->read_deadline_ms;
     const qr_rc rc = qr_tx_run(&conn->tx, fn, arg, err);

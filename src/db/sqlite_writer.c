@@ -232,7 +232,7 @@ static bool run_request(struct sqlite_db *db, struct write_request *request)
         fail_request(request, &failure);
         return false;
     }
-    qr_tx_begin(tx, &qr_driver_sqlite, &db->base, true);
+    qr_tx_begin(tx, &qr_driver_sqlite, &db->base);
     db->writer->bound_bytes = 0;
     request->rc = qr_tx_run(tx, request->fn, request->arg, request->err ? request->err : &failure);
     memcpy(request->channels, tx->channels, sizeof tx->channels);

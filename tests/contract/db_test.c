@@ -42,7 +42,7 @@ static int64_t thing_count(struct qr_db *db)
     return count;
 }
 
-QR_DB_TEST(an_acknowledged_write_is_read_by_the_next_read) /* DB-1 */
+QR_DB_TEST(an_acknowledged_write_is_read_by_the_next_read)
 {
     struct qr_db *db = open_db(t);
     qr_err err = {0};
@@ -195,9 +195,11 @@ static qr_rc compare_dialects(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows, "SELECT name FROM thing ORDER BY name", QR_NO_VALS, err));
     static const char *const order[] = {"B", "a", "b", "ä"};
-    for (size_t i = 0; qr_rows_next(&rows); i++) {
-        QR_CHECK_STR(order[i], qr_rows_str(&rows, 0));
+    size_t count = 0;
+    for (; qr_rows_next(&rows); count++) {
+        QR_CHECK_STR(order[count], qr_rows_str(&rows, 0));
     }
+    QR_CHECK_INT(QR_COUNT(order), count);
     QR_TRY(qr_rows_end(&rows, err));
     QR_CHECK_INT(1, number(tx, "SELECT count(*) FROM thing WHERE name LIKE 'b%'"));
     QR_CHECK_INT(100, number(tx, "SELECT CAST(sum(n) AS BIGINT) FROM thing"));
