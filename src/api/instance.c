@@ -136,6 +136,7 @@ static qr_rc open_parts(struct quire *quire, const struct qr_instance_options *o
     QR_TRY(make_folder(quire, err));
     if (uses_sqlite(quire)) {
         QR_TRY(take_lock(quire, options->program, err));
+        qr_fs_sweep(quire->io, qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
     }
     QR_TRY(open_database(quire, options, err));
     return load_identity(quire, err);

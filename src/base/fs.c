@@ -12,14 +12,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     READ_CHUNK_BYTES = 16 * 1024,
     TEMP_NAME_TRIES = 8, /* each name is taken with a chance of 2^-64 */
     LOCK_LINE_MAX = 255,
+    LOCK_LINE_TRIES = 50,
 };
 
 qr_str qr_path_parent(qr_str path)
@@ -216,6 +219,23 @@ qr_rc qr_fs_remove(const struct qr_io *io, const char *path, qr_err *err)
     return rc;
 }
 
+void qr_fs_sweep(const struct qr_io *io, const char *folder)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf pattern = {0};
+    for (const char *at = folder; *at; at++) {
+        qr_buf_printf(&pattern, strchr("*?[\\", *at) ? "\\%c" : "%c", *at);
+    }
+    qr_buf_add_text(&pattern, "/" QR_FS_TEMP_PREFIX "*");
+    glob_t found;
+    if (qr_buf_check(&pattern, NULL) != QR_OK || glob(pattern.data, GLOB_NOSORT, NULL, &found) != 0) {
+        return;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        (void)TEMP_FAILURE_RETRY(io->unlink(io, found.gl_pathv[i]));
+    }
+    globfree(&found);
+}
+
 /* ---- folders ---- */
 
 static qr_rc require_folder(const struct qr_io *io, const char *path, qr_err *err)
@@ -288,7 +308,11 @@ qr_rc qr_fs_make_dirs(const struct qr_io *io, const char *path, mode_t mode, qr_
 static qr_rc fail_locked(const struct qr_io *io, int fd, qr_str folder, qr_err *err)
 {
     char text[LOCK_LINE_MAX + 1];
-    const ssize_t got = TEMP_FAILURE_RETRY(io->read(io, fd, text, sizeof text));
+    ssize_t got = TEMP_FAILURE_RETRY(io->read(io, fd, text, sizeof text));
+    for (int tries = 0; got == 0 && tries < LOCK_LINE_TRIES; tries++) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL); /* the very first holder is about to write its line */
+        got = TEMP_FAILURE_RETRY(io->read(io, fd, text, sizeof text));
+    }
     qr_str rest = {text, got > 0 ? (size_t)got : 0};
     qr_str line = qr_str_split(&rest, '\n');
     const qr_str word = QR_STR("pid ");

@@ -19,6 +19,10 @@ qr_rc qr_fs_read(const struct qr_io *io, const char *path, size_t len_max, struc
  * `mode` is the new file's, less the umask. */
 qr_rc qr_fs_replace(const struct qr_io *io, const char *path, qr_str content, mode_t mode, qr_err *err);
 
+/* Removes what qr_fs_replace left in a folder when its process was killed. Only for the one owner of the folder: a file that
+ * is being written looks the same. What cannot be removed stays. */
+void qr_fs_sweep(const struct qr_io *io, const char *folder);
+
 /* Makes the folder and those above it that are missing; durable. An existing one is fine; anything else in its place is
  * `already_exists`. */
 qr_rc qr_fs_make_dirs(const struct qr_io *io, const char *path, mode_t mode, qr_err *err);

@@ -413,3 +413,20 @@ QR_TEST(a_lock_file_that_is_a_link_is_refused_and_its_target_untouched)
     QR_CHECK_STR("mine", qr_buf_str(&content));
     qr_buf_done(&content);
 }
+
+QR_TEST(a_sweep_removes_what_killed_processes_left_and_nothing_else)
+{
+    const struct qr_io *io = qr_io_system();
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s", qr_test_path(t, "od[d]*?"));
+    QR_CHECK_RC(QR_OK, qr_fs_make_dirs(io, folder, 0700, &err));
+    char left[512], kept[512];
+    snprintf(left, sizeof left, "%s/" QR_FS_TEMP_PREFIX "0123456789abcdef", folder);
+    snprintf(kept, sizeof kept, "%s/kept", folder);
+    QR_CHECK_RC(QR_OK, qr_fs_replace(io, left, QR_STR("half"), 0600, &err));
+    QR_CHECK_RC(QR_OK, qr_fs_replace(io, kept, QR_STR("whole"), 0600, &err));
+    qr_fs_sweep(io, folder);
+    QR_CHECK(access(left, F_OK) != 0);
+    QR_CHECK_INT(0, access(kept, F_OK));
+    qr_fs_sweep(io, qr_test_path(t, "nowhere"));
+}
