@@ -244,8 +244,12 @@ static bool is_host(qr_str text)
     if (!colon || (bracket && bracket > colon)) {
         return true;
     }
-    const size_t port_len = text.len - (size_t)(colon + 1 - text.ptr);
-    return strspn(colon + 1, "0123456789,") >= port_len;
+    for (const char *at = colon + 1; at < text.ptr + text.len; at++) {
+        if ((*at < '0' || *at > '9') && *at != ',') {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Shows user, host, port and database of "USER:PASSWORD@HOST:PORT/DATABASE?…"; false when it is not plain which is which:
