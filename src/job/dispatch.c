@@ -4,29 +4,33 @@
 #include "base/failpoint.h"
 #include "base/mem.h"
 #include "job/runner_internal.h"
+#include "store/jobs_find.h"
 
 #include <assert.h>
 
 enum {
     ROUND_ENDED_MAX = 256, /* a transaction stays short */
     ROUND_CLAIM_MAX = 256,
-    LOOK_AGAIN_MS = 1000, /* while something has a time limit or is being told to end */
 };
 
 /* What one ended task becomes. */
 struct ending {
     struct task *task;
-    qr_rc rc; /* QR_OK: recorded; QR_LOST: thrown away; else: tried again */
+    const struct qr_outcome *outcome; /* the handler's, or that it is stuck */
+    bool is_too_late;                 /* past its time limit */
+    bool without_plan;
+    qr_rc rc; /* QR_OK: recorded; QR_LOST: thrown away; else the round fails */
     enum qr_job_state state;
 };
 
 struct round {
     struct qr_runner *runner;
     qr_uuid worker_id;
-    bool may_claim, look_for_lost;
+    bool may_claim;
 
     struct ending endings[ROUND_ENDED_MAX];
     size_t ending_count;
+    struct qr_outcome stuck; /* of handlers that do not return (R4) */
 
     struct {
         struct task *task;
@@ -49,7 +53,8 @@ struct round {
     qr_uuid ring[QR_QUEUE_END];
     int64_t next_due_ms; /* wall; 0 = none */
     int64_t now_ms;
-    bool lease_is_lost, suspects_wait, is_more_due;
+    bool lease_is_lost, suspects_wait, is_more_due, is_more_to_look_at, progress_was_lost;
+    bool is_in_doubt; /* the round failed, but its claims may have been committed: the answer was lost */
 };
 
 /* ---- recording ---- */
@@ -81,33 +86,52 @@ static enum qr_job_state state_after(const struct qr_job *job, const struct qr_o
     return QR_JOB_FAILED;
 }
 
-static struct qr_job_release release_for(const struct task *task, enum qr_job_state state)
+static struct qr_job_release release_for(const struct ending *ending)
 {
-    const struct qr_outcome *outcome = &task->outcome;
+    const struct task *task = ending->task;
+    const struct qr_outcome *outcome = ending->outcome;
     const struct qr_code_info *info = qr_code_info(outcome->error.code);
     struct qr_job_release release = {.code = outcome->error.code == QR_CODE_NONE ? "" : info->name,
-                                     .message = outcome->error.msg};
+                                     .message = outcome->error.msg,
+                                     .clears_suspicion = true};
     if (outcome->kind == QR_OUTCOME_SNOOZED) {
         release.outcome = "snoozed";
         release.delay_ms = QR_MAX(outcome->delay_ms, (int64_t)1);
-    } else if (state == QR_JOB_QUEUED) {
+    } else if (ending->state == QR_JOB_QUEUED) {
         release.outcome = "handed_back";
     } else {
-        release.outcome = "retried";
+        release.outcome = ending->is_too_late ? "timed_out" : "retried";
         release.delay_ms = qr_job_backoff_ms(task->job.attempts + 1, outcome->delay_ms, task->runner->options.rand);
         release.counts_attempt = true;
     }
     return release;
 }
 
-/* Past its time limit a task has the outcome that it was too slow, whatever it says. */
-static void judge_time(struct task *task)
+/* Past its time limit a task that did not make it failed because it was too slow, whatever it says. */
+static void judge_time(struct ending *ending)
 {
-    if (task->outcome.kind == QR_OUTCOME_FAILED && task->limit_mono_ms &&
-        qr_runner_mono_ms(task->runner) >= task->limit_mono_ms) {
+    struct task *task = ending->task;
+    const bool has_failed = ending->outcome->kind == QR_OUTCOME_FAILED;
+    ending->is_too_late = has_failed && task->limit_mono_ms && qr_runner_mono_ms(task->runner) >= task->limit_mono_ms;
+    if (ending->is_too_late && ending->outcome == &task->outcome) {
         qr_fail(&task->outcome.error, QR_CODE_TIMEOUT, "the job took longer than its limit of %lld ms",
                 (long long)task->job.time_limit_ms);
     }
+}
+
+/* What was reported last is seen although the time to write it had not come. */
+static qr_rc write_last_progress(struct qr_tx *tx, const struct ending *ending, qr_err *err)
+{
+    const struct task *task = ending->task;
+    if (ending->outcome != &task->outcome || !task->progress_is_new) {
+        return QR_OK; /* a stuck handler may be writing just now */
+    }
+    return qr_jobs_set_progress(tx, task->job.id, task->job.fence, task->progress_done, task->progress_total, err);
+}
+
+static bool is_worth_retry(const struct qr_outcome *outcome)
+{
+    return qr_code_info(outcome->error.code)->policy == QR_POLICY_RETRY;
 }
 
 /* J1 before anything else: a stale outcome must not reach the plan (R2). */
@@ -116,15 +140,19 @@ static qr_rc record(struct qr_tx *tx, void *arg, qr_err *err)
     struct ending *ending = arg;
     struct task *task = ending->task;
     const struct qr_plan *plan = &task->runner->options.plan;
-    const struct qr_outcome *outcome = &task->outcome;
+    const struct qr_outcome *outcome = ending->outcome;
     QR_TRY(qr_jobs_require_fence(tx, task->job.id, task->job.fence, err));
-    ending->state = state_after(&task->job, outcome, atomic_load(&task->cancelled) && !task->limit_mono_ms);
-    if (plan->ended) {
+    ending->state = state_after(&task->job, outcome, atomic_load(&task->cancelled) && !ending->is_too_late);
+    if (ending->without_plan && ending->state == QR_JOB_FAILED && is_worth_retry(outcome)) {
+        ending->state = QR_JOB_SCHEDULED; /* however often: nobody would tell the item that it failed */
+    }
+    QR_TRY(write_last_progress(tx, ending, err));
+    if (plan->ended && !ending->without_plan) {
         QR_TRY(plan->ended(tx, &task->job, ending->state, outcome, plan->arg, err));
     }
     QR_FAILPOINT("jobs.complete.before_commit", err);
     if (qr_job_state_is_open(ending->state)) {
-        const struct qr_job_release release = release_for(task, ending->state);
+        const struct qr_job_release release = release_for(ending);
         return qr_jobs_release(tx, task->job.id, task->job.fence, &release, err);
     }
     const bool has_reason = outcome->error.code != QR_CODE_NONE;
@@ -132,25 +160,40 @@ static qr_rc record(struct qr_tx *tx, void *arg, qr_err *err)
                           has_reason ? qr_code_info(outcome->error.code)->name : "", outcome->error.msg, err);
 }
 
-/* The plan could not be carried out: that is the job's failure then, and tried again like any other. */
-static qr_rc record_plan_failure(struct qr_tx *tx, struct ending *ending, const qr_err *failure, qr_err *err)
+static bool is_settled(const struct ending *ending)
 {
-    struct task *task = ending->task;
-    task->outcome.kind = QR_OUTCOME_FAILED;
-    task->outcome.error = *failure;
-    return qr_tx_nested(tx, record, ending, err);
+    return ending->rc == QR_OK || ending->rc == QR_LOST;
 }
 
-static qr_rc record_all(struct qr_tx *tx, struct round *round)
+/* An outcome whose plan cannot be carried out is the job's failure, and tried again like any other. Where the plan refuses
+ * even that, the failure is recorded without it, so that one job does not hold up the others: put off when the plan may
+ * succeed later, else for good; what it then leaves behind recovery finds. */
+static void record_ending(struct qr_tx *tx, struct ending *ending, qr_err *err)
+{
+    struct qr_outcome refused = {.kind = QR_OUTCOME_FAILED, .level = ending->outcome->level};
+    const struct qr_outcome *said = ending->outcome;
+    judge_time(ending);
+    ending->without_plan = false;
+    ending->rc = qr_tx_nested(tx, record, ending, &refused.error);
+    if (!is_settled(ending) && said->kind != QR_OUTCOME_FAILED) {
+        qr_err again = {0};
+        ending->outcome = &refused;
+        ending->rc = qr_tx_nested(tx, record, ending, &again);
+    }
+    if (!is_settled(ending)) {
+        ending->outcome = &refused;
+        ending->without_plan = true;
+        ending->rc = qr_tx_nested(tx, record, ending, err);
+    }
+    ending->outcome = said; /* the function may run again, and must then see what it saw first */
+}
+
+static qr_rc record_all(struct qr_tx *tx, struct round *round, qr_err *err)
 {
     for (size_t i = 0; i < round->ending_count; i++) {
-        struct ending *ending = &round->endings[i];
-        qr_err failure = {0};
-        judge_time(ending->task);
-        ending->rc = qr_tx_nested(tx, record, ending, &failure);
-        if (ending->rc != QR_OK && ending->rc != QR_LOST && ending->task->outcome.kind != QR_OUTCOME_FAILED) {
-            qr_err again = {0};
-            ending->rc = record_plan_failure(tx, ending, &failure, &again);
+        record_ending(tx, &round->endings[i], err);
+        if (!is_settled(&round->endings[i])) {
+            return round->endings[i].rc; /* the database is in trouble: the whole round is tried again */
         }
     }
     return QR_OK;
@@ -230,7 +273,12 @@ static qr_rc write_progress(struct qr_tx *tx, struct round *round, qr_err *err)
 {
     for (size_t i = 0; i < round->progress_count; i++) {
         const struct qr_job *job = &round->progress[i].task->job;
-        QR_TRY(qr_jobs_set_progress(tx, job->id, job->fence, round->progress[i].done, round->progress[i].total, err));
+        const qr_rc rc =
+            qr_jobs_set_progress(tx, job->id, job->fence, round->progress[i].done, round->progress[i].total, err);
+        if (rc != QR_OK && rc != QR_LOST) {
+            return rc;
+        }
+        round->progress_was_lost = round->progress_was_lost || rc == QR_LOST;
     }
     return QR_OK;
 }
@@ -240,12 +288,12 @@ static qr_rc run_round(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct round *round = arg;
     round->claimed_count = 0;
-    round->lease_is_lost = round->suspects_wait = false;
+    round->lease_is_lost = round->suspects_wait = round->progress_was_lost = false;
     round->next_due_ms = 0;
     memcpy(round->ring, round->runner->ring, sizeof round->ring);
     qr_arena_reset(&round->arena);
     QR_TRY(qr_tx_now_ms(tx, &round->now_ms, err));
-    QR_TRY(record_all(tx, round));
+    QR_TRY(record_all(tx, round, err));
     QR_TRY(settle_watched(tx, round, err));
     QR_TRY(write_progress(tx, round, err));
     if (round->may_claim) {
@@ -259,33 +307,70 @@ static qr_rc run_round(struct qr_tx *tx, void *arg, qr_err *err)
 
 /* ---- before and after, with the lock ---- */
 
+static void gather_ending(struct round *round, struct task *task, const struct qr_outcome *outcome, int *ending)
+{
+    if (round->ending_count < ROUND_ENDED_MAX) {
+        round->endings[round->ending_count++] = (struct ending){.task = task, .outcome = outcome};
+        ending[task->job.queue]++;
+    }
+}
+
+static void gather_progress(struct round *round, struct task *task, int64_t now_mono_ms)
+{
+    struct qr_runner *runner = round->runner;
+    const int64_t due_mono_ms = QR_MAX(task->progress_mono_ms + QR_PROGRESS_MS, (int64_t)1);
+    if (now_mono_ms < due_mono_ms || round->progress_count == ROUND_ENDED_MAX) {
+        const int64_t other_mono_ms = runner->progress_due_mono_ms;
+        runner->progress_due_mono_ms = other_mono_ms ? QR_MIN(other_mono_ms, due_mono_ms) : due_mono_ms;
+        return;
+    }
+    round->progress[round->progress_count].task = task;
+    round->progress[round->progress_count].done = task->progress_done;
+    round->progress[round->progress_count++].total = task->progress_total;
+    task->progress_is_new = false;
+    task->progress_mono_ms = now_mono_ms;
+}
+
+static void gather_task(struct round *round, struct task *task, int *ending, int64_t now_mono_ms)
+{
+    const struct qr_runner *runner = round->runner;
+    if (task->state == TASK_ENDED) {
+        return;
+    }
+    if (task->is_stuck) {
+        gather_ending(round, task, &round->stuck, ending);
+        return;
+    }
+    const bool hand_back = runner->handing_back || (runner->stopping && task->state == TASK_READY);
+    if ((task->needs_look || hand_back) && round->watched_count < ROUND_CLAIM_MAX) {
+        round->watched[round->watched_count++] = (struct watched){.task = task, .hand_back = hand_back};
+        task->needs_look = false;
+    }
+    round->is_more_to_look_at = round->is_more_to_look_at || task->needs_look;
+    if (task->progress_is_new) {
+        gather_progress(round, task, now_mono_ms);
+    }
+}
+
 static void gather(struct round *round)
 {
     struct qr_runner *runner = round->runner;
+    const int64_t now_mono_ms = qr_runner_mono_ms(runner);
     round->worker_id = runner->worker_id;
     round->may_claim = !runner->stopping && !runner->lease_is_lost;
-    round->look_for_lost = runner->look_for_lost;
-    runner->look_for_lost = false;
-    runner->is_woken = false;
+    round->stuck.kind = QR_OUTCOME_FAILED;
+    qr_fail(&round->stuck.error, QR_CODE_TIMEOUT, "the job went on although it was told to end");
+    for (struct task *task = runner->newest; task && runner->look_for_lost; task = task->older) {
+        task->needs_look = true;
+    }
+    runner->look_for_lost = runner->is_woken = false;
+    runner->progress_due_mono_ms = 0;
     int ending[QR_QUEUE_END] = {0};
-    for (struct task *task = runner->ended.first; task && round->ending_count < ROUND_ENDED_MAX; task = task->next) {
-        round->endings[round->ending_count++] = (struct ending){.task = task};
-        ending[task->job.queue]++;
+    for (struct task *task = runner->ended.first; task; task = task->next) {
+        gather_ending(round, task, &task->outcome, ending);
     }
     for (struct task *task = runner->newest; task; task = task->older) {
-        if (task->state == TASK_ENDED) {
-            continue;
-        }
-        const bool hand_back = runner->handing_back || (runner->stopping && task->state == TASK_READY);
-        if ((round->look_for_lost || hand_back) && round->watched_count < ROUND_CLAIM_MAX) {
-            round->watched[round->watched_count++] = (struct watched){.task = task, .hand_back = hand_back};
-        }
-        if (task->progress_is_new && round->progress_count < ROUND_ENDED_MAX) {
-            round->progress[round->progress_count].task = task;
-            round->progress[round->progress_count].done = task->progress_done;
-            round->progress[round->progress_count++].total = task->progress_total;
-            task->progress_is_new = false;
-        }
+        gather_task(round, task, ending, now_mono_ms);
     }
     for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
         round->want[queue] = qr_slots_free(runner, queue, ending[queue]);
@@ -295,11 +380,14 @@ static void gather(struct round *round)
     round->may_claim = round->may_claim && (round->nothing_in_flight || !runner->suspect_is_in_flight);
 }
 
+/* Where the database is a server it can crash without us. What it then forgot we would still remember: jobs that we took for
+ * ended would run for ever under our lease, and a claim that it forgot could be given out again under the same fence. */
 static enum qr_db_level level_of(const struct round *round)
 {
-    enum qr_db_level level = QR_RELAXED;
+    const bool is_server = strcmp(qr_db_driver_name(round->runner->options.db), "sqlite") != 0;
+    enum qr_db_level level = is_server ? QR_DURABLE : QR_RELAXED;
     for (size_t i = 0; i < round->ending_count; i++) {
-        level = QR_MAX(level, round->endings[i].task->outcome.level);
+        level = QR_MAX(level, round->endings[i].outcome->level);
     }
     return level;
 }
@@ -321,8 +409,8 @@ static void count_ending(struct qr_runner_stats *stats, const struct ending *end
         stats->skipped++;
         break;
     default:
-        stats->retried += ending->task->outcome.kind == QR_OUTCOME_FAILED;
-        stats->snoozed += ending->task->outcome.kind == QR_OUTCOME_SNOOZED;
+        stats->snoozed += ending->outcome->kind == QR_OUTCOME_SNOOZED;
+        stats->retried += ending->outcome->kind != QR_OUTCOME_SNOOZED;
     }
 }
 
@@ -330,10 +418,8 @@ static void apply(struct round *round)
 {
     struct qr_runner *runner = round->runner;
     for (size_t i = 0; i < round->ending_count; i++) {
-        if (round->endings[i].rc == QR_OK || round->endings[i].rc == QR_LOST) {
-            count_ending(&runner->stats, &round->endings[i]);
-            qr_task_forget(round->endings[i].task);
-        }
+        count_ending(&runner->stats, &round->endings[i]);
+        qr_task_forget(round->endings[i].task);
     }
     for (size_t i = 0; i < round->watched_count; i++) {
         if (round->watched[i].is_gone) {
@@ -349,7 +435,21 @@ static void apply(struct round *round)
         }
     }
     runner->lease_is_lost = runner->lease_is_lost || round->lease_is_lost;
-    runner->is_woken = runner->is_woken || round->is_more_due || round->claimed_count == ROUND_CLAIM_MAX;
+    runner->look_for_lost = runner->look_for_lost || round->progress_was_lost;
+    runner->is_woken =
+        runner->is_woken || round->is_more_due || round->is_more_to_look_at || round->claimed_count == ROUND_CLAIM_MAX;
+}
+
+/* Nothing of the round has happened: what it took note of is to be done still. */
+static void take_back(struct round *round)
+{
+    for (size_t i = 0; i < round->watched_count; i++) {
+        round->watched[i].task->needs_look = !round->watched[i].hand_back;
+    }
+    for (size_t i = 0; i < round->progress_count; i++) {
+        round->progress[i].task->progress_is_new = true;
+    }
+    round->runner->is_woken = true;
 }
 
 static int64_t next_look_mono_ms(const struct round *round)
@@ -360,17 +460,39 @@ static int64_t next_look_mono_ms(const struct round *round)
     if (round->next_due_ms) {
         next = QR_MIN(next, now_mono_ms + QR_MAX(round->next_due_ms - round->now_ms, (int64_t)0));
     }
-    for (const struct task *task = runner->newest; task; task = task->older) {
-        if (task->state == TASK_RUNNING && (task->limit_mono_ms || atomic_load(&task->cancelled))) {
-            next = QR_MIN(next, now_mono_ms + LOOK_AGAIN_MS);
+    return next == INT64_MAX ? 0 : next;
+}
+
+static qr_rc release_claims(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    static const struct qr_job_release never_begun = {
+        .outcome = "handed_back", .code = "", .message = "the answer to its claim was lost"};
+    const struct round *round = arg;
+    for (size_t i = 0; i < round->claimed_count; i++) {
+        const struct qr_job *job = &round->claimed[i];
+        bool is_ours;
+        QR_TRY(qr_jobs_is_held(tx, job->id, job->fence, round->worker_id, &is_ours, err));
+        if (is_ours) {
+            QR_TRY(qr_jobs_release(tx, job->id, job->fence, &never_begun, err));
         }
     }
-    return next == INT64_MAX ? 0 : next;
+    return QR_OK;
+}
+
+/* R1: what the failed round may have claimed is in nobody's memory, and our lease would keep it for ever. */
+static qr_rc settle_doubt(struct round *round, qr_err *err)
+{
+    if (round->is_in_doubt) {
+        QR_TRY(qr_db_write(round->runner->options.db, QR_RELAXED, release_claims, round, err));
+        round->is_in_doubt = false;
+    }
+    return QR_OK;
 }
 
 qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_err *err)
 {
     struct round *round = runner->round;
+    QR_TRY(settle_doubt(round, err));
     const struct qr_arena arena = round->arena;
     *round = (struct round){.runner = runner, .arena = arena};
     {
@@ -383,7 +505,8 @@ qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_
         (void)QR_FAILPOINT_RC("jobs.complete.after_commit", NULL);
         apply(round);
     } else {
-        runner->look_for_lost = runner->look_for_lost || round->look_for_lost;
+        round->is_in_doubt = round->claimed_count > 0;
+        take_back(round);
     }
     *ret_next_mono_ms = next_look_mono_ms(round);
     return rc;
@@ -424,19 +547,36 @@ static qr_rc register_worker(struct qr_tx *tx, void *arg, qr_err *err)
     return qr_worker_register(tx, registration->id, registration->runner->options.name, err);
 }
 
-static qr_rc tell_plan_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err)
+struct crash {
+    const struct qr_plan *plan;
+    const struct qr_job *job;
+};
+
+static qr_rc plan_crash(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    const struct qr_plan *plan = arg;
+    const struct crash *crash = arg;
     struct qr_outcome outcome = {.kind = QR_OUTCOME_FAILED};
     qr_fail(&outcome.error, QR_CODE_CRASHED_WORKER, "the process died while it ran this job, too often to try again");
-    return plan->ended ? plan->ended(tx, job, QR_JOB_FAILED, &outcome, plan->arg, err) : QR_OK;
+    return crash->plan->ended(tx, crash->job, QR_JOB_FAILED, &outcome, crash->plan->arg, err);
+}
+
+/* Where the plan refuses, the job has failed all the same, as in record_ending: it must not keep the other jobs of the dead,
+ * nor a process from starting. */
+qr_rc qr_plan_tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err QR_UNUSED)
+{
+    const struct qr_plan *plan = arg;
+    if (plan->ended) {
+        qr_err refusal = {0};
+        (void)qr_tx_nested(tx, plan_crash, &(struct crash){plan, job}, &refusal);
+    }
+    return QR_OK;
 }
 
 static qr_rc free_dead(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct registration *registration = arg;
-    return qr_workers_free_jobs(tx, tell_plan_of_crash, &registration->runner->options.plan, &registration->freed_count,
-                                err);
+    return qr_workers_free_jobs(tx, qr_plan_tell_of_crash, &registration->runner->options.plan,
+                                &registration->freed_count, err);
 }
 
 qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err)

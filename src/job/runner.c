@@ -7,6 +7,7 @@ enum {
     RETRY_MS_MIN = 100, /* after a round that the database refused */
     RETRY_MS_MAX = 5000,
     HAND_BACK_MS_MAX = 5000, /* the database may not answer: shutting down ends all the same */
+    RETURN_MS_MAX = 5000,    /* from being told to end until a handler's thread is left behind */
 };
 
 int64_t qr_runner_mono_ms(const struct qr_runner *runner)
@@ -56,10 +57,38 @@ static void heartbeat_main(void *arg)
 
 /* ---- the dispatcher ---- */
 
+/* While it stops: what has not begun goes back at once, the rest when its time is up. */
+static bool has_to_hand_back(const struct qr_runner *runner)
+{
+    if (runner->handing_back) {
+        return runner->in_flight_count > 0;
+    }
+    for (enum qr_queue queue = 1; runner->stopping && queue < QR_QUEUE_END; queue++) {
+        if (runner->ready[queue].first) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool has_work(const struct qr_runner *runner)
 {
     return runner->is_woken || runner->ended.first || runner->look_for_lost || runner->lease_is_lost ||
-           (runner->stopping && runner->in_flight_count > 0 && (runner->handing_back || runner->newest));
+           has_to_hand_back(runner);
+}
+
+static int64_t earlier(int64_t a_mono_ms, int64_t b_mono_ms)
+{
+    return !a_mono_ms || (b_mono_ms && b_mono_ms < a_mono_ms) ? b_mono_ms : a_mono_ms;
+}
+
+/* When to look without being woken, 0 = never. After a failure nothing is tried before `next_mono_ms`. */
+static int64_t next_look(const struct qr_runner *runner, int64_t next_mono_ms, int64_t retry_ms)
+{
+    if (retry_ms) {
+        return next_mono_ms;
+    }
+    return earlier(earlier(next_mono_ms, runner->progress_due_mono_ms), qr_slots_next_check_mono_ms(runner));
 }
 
 /* R3: what a lost worker holds is not ours any more. */
@@ -67,12 +96,14 @@ static qr_rc start_over(struct qr_runner *runner, qr_err *err)
 {
     {
         QR_HOLD(&runner->lock);
-        runner->stats.leases_lost++;
         while (runner->newest) {
             qr_task_forget(runner->newest);
         }
     }
-    return qr_dispatch_register(runner, err);
+    QR_TRY(qr_dispatch_register(runner, err));
+    QR_HOLD(&runner->lock);
+    runner->stats.leases_lost++;
+    return QR_OK;
 }
 
 static qr_rc step(struct qr_runner *runner, bool lease_is_lost, int64_t *ret_next_mono_ms, qr_err *err)
@@ -83,12 +114,11 @@ static qr_rc step(struct qr_runner *runner, bool lease_is_lost, int64_t *ret_nex
     return qr_dispatch_round(runner, ret_next_mono_ms, err);
 }
 
-static void check_stuck(struct qr_runner *runner)
+/* True when there are too many (R4). */
+static bool check_stuck(struct qr_runner *runner)
 {
     qr_slots_check_time(runner);
-    if (runner->options.stuck_max && runner->stuck_count > runner->options.stuck_max && runner->options.on_stuck) {
-        runner->options.on_stuck(runner->options.on_stuck_arg);
-    }
+    return runner->options.stuck_max && runner->stuck_count > runner->options.stuck_max && runner->options.on_stuck;
 }
 
 static void dispatcher_main(void *arg)
@@ -97,18 +127,22 @@ static void dispatcher_main(void *arg)
     int64_t next_mono_ms = 0, retry_ms = 0;
     qr_mutex_lock(&runner->lock);
     while (!runner->closing && !(runner->stopping && runner->in_flight_count == 0)) {
-        const bool is_time = next_mono_ms && qr_runner_mono_ms(runner) >= next_mono_ms;
+        const int64_t look_mono_ms = next_look(runner, next_mono_ms, retry_ms);
+        const bool is_time = look_mono_ms && qr_runner_mono_ms(runner) >= look_mono_ms;
         if (!is_time && (retry_ms || !has_work(runner))) {
-            if (next_mono_ms) {
-                qr_signal_wait_until(&runner->dispatcher_wake, &runner->lock, runner->options.clock, next_mono_ms);
+            if (look_mono_ms) {
+                qr_signal_wait_until(&runner->dispatcher_wake, &runner->lock, runner->options.clock, look_mono_ms);
             } else {
                 qr_signal_wait(&runner->dispatcher_wake, &runner->lock);
             }
             continue;
         }
-        check_stuck(runner);
+        const bool too_many_stuck = check_stuck(runner);
         const bool lease_is_lost = runner->lease_is_lost;
         qr_mutex_unlock(&runner->lock);
+        if (too_many_stuck) {
+            runner->options.on_stuck(runner->options.on_stuck_arg);
+        }
         qr_err err = {0};
         const qr_rc rc = step(runner, lease_is_lost, &next_mono_ms, &err);
         qr_mutex_lock(&runner->lock);
@@ -143,11 +177,15 @@ static void init(struct qr_runner *runner)
     qr_signal_init(&runner->thread_ended);
     for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
         qr_signal_init(&runner->work[queue]);
+        runner->average_us[queue] = QR_AHEAD_US; /* nothing is claimed ahead before handlers are known to be short */
     }
 }
 
 static void free_runner(struct qr_runner *runner)
 {
+    while (runner->newest) { /* the database did not answer: whoever finds our lease ended frees their jobs */
+        qr_task_forget(runner->newest);
+    }
     qr_dispatch_round_free(runner->round);
     qr_signal_done(&runner->dispatcher_wake);
     qr_signal_done(&runner->heartbeat_wake);
@@ -159,26 +197,43 @@ static void free_runner(struct qr_runner *runner)
     qr_free(runner);
 }
 
-/* Tells all threads to end; true when all of them have, and are joined. */
+static bool all_have_ended(const struct qr_runner *runner)
+{
+    for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
+        if (!slot->has_ended) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void tell_threads_to_end(struct qr_runner *runner)
+{
+    const int64_t deadline_mono_ms = qr_runner_mono_ms(runner) + RETURN_MS_MAX;
+    QR_HOLD(&runner->lock);
+    runner->closing = true;
+    qr_signal_all(&runner->dispatcher_wake);
+    qr_signal_all(&runner->heartbeat_wake);
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        qr_signal_all(&runner->work[queue]);
+    }
+    while (!all_have_ended(runner) &&
+           qr_signal_wait_until(&runner->thread_ended, &runner->lock, runner->options.clock, deadline_mono_ms)) {
+    }
+}
+
+/* True when all threads have ended, and are joined. */
 static bool end_threads(struct qr_runner *runner)
 {
     bool all = true;
-    {
-        QR_HOLD(&runner->lock);
-        runner->closing = true;
-        qr_signal_all(&runner->dispatcher_wake);
-        qr_signal_all(&runner->heartbeat_wake);
-        for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
-            qr_signal_all(&runner->work[queue]);
-        }
-    }
+    tell_threads_to_end(runner);
     while (runner->threads) {
         struct slot_thread *slot = runner->threads;
         runner->threads = slot->next;
         bool is_busy;
         {
             QR_HOLD(&runner->lock);
-            is_busy = slot->task != NULL; /* its handler does not return: nobody can wait for that */
+            is_busy = !slot->has_ended; /* its handler does not return: nobody can wait for that */
         }
         if (is_busy) {
             qr_thread_leave(&slot->thread);

@@ -24,6 +24,9 @@ struct task {
     struct qr_outcome outcome;
     int64_t progress_done, progress_total;
     bool progress_is_new;
+    int64_t progress_mono_ms; /* when it was last written */
+    bool needs_look;          /* it may have been taken from us */
+    bool is_stuck;            /* its handler does not return: recorded as its failure (R4) */
     int64_t began_mono_ms;
     int64_t limit_mono_ms; /* its time limit; 0 = none */
     int64_t stuck_mono_ms; /* when it counts as stuck; 0 = never */
@@ -53,8 +56,9 @@ struct qr_runner {
     struct qr_mutex lock; /* guards everything below */
     struct qr_signal dispatcher_wake, heartbeat_wake, work[QR_QUEUE_END], thread_ended;
     qr_uuid worker_id;
-    bool is_woken;      /* there may be work */
-    bool look_for_lost; /* a running job may have been taken from us */
+    bool is_woken;                /* there may be work */
+    bool look_for_lost;           /* a running job may have been taken from us */
+    int64_t progress_due_mono_ms; /* when new progress is to be written; 0 = there is none */
     bool lease_is_lost;
     bool stopping;     /* claim nothing more */
     bool handing_back; /* and give back what has not ended */
@@ -69,7 +73,7 @@ struct qr_runner {
     int64_t average_us[QR_QUEUE_END]; /* how long handlers take: short ones are claimed ahead */
 
     struct slot_thread *threads;
-    int stuck_count;
+    int stuck_count; /* threads whose handlers have not returned yet */
     struct qr_runner_stats stats;
 
     /* the dispatcher's alone */
@@ -80,6 +84,7 @@ struct qr_runner {
 enum {
     QR_STUCK_GRACE_MS = 30000, /* from being told to end until a handler counts as stuck */
     QR_PROGRESS_MS = 500,      /* progress is written at most that often */
+    QR_AHEAD_US = 20000,       /* claimed ahead for a thread: as many as are done in that time */
 };
 
 int64_t qr_runner_mono_ms(const struct qr_runner *runner);
@@ -91,8 +96,10 @@ qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *
 struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job);
 /* Takes it out of the books; frees it, unless its handler still runs. */
 void qr_task_forget(struct task *task);
-/* Tells running handlers whose time is up to end, and abandons those that do not. */
+/* Tells running handlers whose time is up to end, and replaces the threads of those that do not. */
 void qr_slots_check_time(struct qr_runner *runner);
+/* When that has to be looked at next; 0 = there is none to watch. */
+int64_t qr_slots_next_check_mono_ms(const struct qr_runner *runner);
 /* How many more to claim for the queue, once `ending` of those in flight are gone. */
 size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int ending);
 
@@ -105,5 +112,7 @@ qr_rc qr_dispatch_unregister(struct qr_runner *runner, qr_err *err);
 qr_rc qr_dispatch_beat(struct qr_runner *runner, qr_uuid worker_id, qr_err *err);
 /* Frees the jobs of workers that were declared dead, in small steps. */
 qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err);
+/* For qr_workers_free_jobs; `arg` is the struct qr_plan. The beat's too. */
+qr_rc qr_plan_tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err);
 struct round *qr_dispatch_round_create(void);
 void qr_dispatch_round_free(struct round *round);

@@ -8,8 +8,7 @@
 #include <assert.h>
 
 enum {
-    AHEAD_MAX = 64,   /* claimed ahead for a thread at most */
-    AHEAD_US = 20000, /* as many as are done in that time */
+    AHEAD_MAX = 64, /* claimed ahead for a thread at most */
     ARENA_BYTES_MAX = 256 << 20,
 };
 
@@ -74,7 +73,7 @@ struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job)
     runner->newest = task;
     runner->in_flight[job->queue]++;
     runner->in_flight_count++;
-    runner->suspect_is_in_flight = runner->suspect_is_in_flight || job->crashes > 0;
+    runner->suspect_is_in_flight = runner->suspect_is_in_flight || job->is_suspect;
     append(&runner->ready[job->queue], task);
     qr_signal_one(&runner->work[job->queue]);
     return task;
@@ -159,9 +158,10 @@ static void begin_task(struct task *task)
 {
     task->state = TASK_RUNNING;
     task->began_mono_ms = qr_runner_mono_ms(task->runner);
+    task->progress_mono_ms = task->began_mono_ms - QR_PROGRESS_MS;
     task->limit_mono_ms = task->job.time_limit_ms ? task->began_mono_ms + task->job.time_limit_ms : 0;
     if (task->limit_mono_ms) {
-        qr_runner_wake(task->runner); /* it has to watch this one */
+        qr_signal_one(&task->runner->dispatcher_wake); /* it has to watch this one */
     }
 }
 
@@ -171,6 +171,7 @@ static void end_task(struct slot_thread *slot, struct task *task)
     slot->task = NULL;
     if (task->state == TASK_ABANDONED) {
         free_task(task);
+        qr_runner_wake(runner); /* the thread is free again */
         return;
     }
     const int64_t took_us = (qr_runner_mono_ms(runner) - task->began_mono_ms) * 1000;
@@ -186,12 +187,9 @@ void qr_slot_main(void *arg)
     struct slot_thread *slot = arg;
     struct qr_runner *runner = slot->runner;
     qr_mutex_lock(&runner->lock);
-    while (!slot->is_replaced) {
+    while (!slot->is_replaced && !runner->closing) {
         struct task_list *ready = &runner->ready[slot->queue];
         if (!ready->first) {
-            if (runner->closing) {
-                break;
-            }
             qr_signal_wait(&runner->work[slot->queue], &runner->lock);
             continue;
         }
@@ -203,6 +201,7 @@ void qr_slot_main(void *arg)
         qr_mutex_lock(&runner->lock);
         end_task(slot, task);
     }
+    runner->stuck_count -= slot->is_replaced;
     slot->has_ended = true;
     qr_signal_all(&runner->thread_ended);
     qr_mutex_unlock(&runner->lock);
@@ -226,11 +225,21 @@ qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *
     return QR_OK;
 }
 
+/* Threads whose task is abandoned and that nobody replaced yet. */
+static int count_held_up(const struct qr_runner *runner, enum qr_queue queue)
+{
+    int count = 0;
+    for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
+        count += slot->queue == queue && slot->task && slot->task->state == TASK_ABANDONED && !slot->is_replaced;
+    }
+    return count;
+}
+
 size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int ending)
 {
-    const int slots = runner->options.slots[queue];
-    const int64_t average_us = QR_MAX(runner->average_us[queue], (int64_t)AHEAD_US / AHEAD_MAX);
-    const int ahead = (int)QR_MIN(QR_MAX(AHEAD_US / average_us, (int64_t)1), (int64_t)AHEAD_MAX);
+    const int slots = runner->options.slots[queue] - count_held_up(runner, queue);
+    const int64_t average_us = QR_MAX(runner->average_us[queue], (int64_t)QR_AHEAD_US / AHEAD_MAX);
+    const int ahead = (int)QR_MIN(QR_MAX(QR_AHEAD_US / average_us, (int64_t)1), (int64_t)AHEAD_MAX);
     const int wanted = slots * ahead - (runner->in_flight[queue] - ending);
     return wanted > 0 ? (size_t)wanted : 0;
 }
@@ -242,6 +251,7 @@ static void replace_thread(struct qr_runner *runner, const struct task *task)
     for (struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
         if (slot->task == task) {
             slot->is_replaced = true;
+            slot->task->is_stuck = true;
             runner->stuck_count++;
             runner->stats.stuck++;
             qr_slot_add_thread(runner, slot->queue, NULL); /* without it the queue has one fewer */
@@ -270,6 +280,23 @@ void qr_slots_check_time(struct qr_runner *runner)
     }
 }
 
+int64_t qr_slots_next_check_mono_ms(const struct qr_runner *runner)
+{
+    int64_t next = INT64_MAX;
+    for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
+        const struct task *task = slot->task;
+        if (!task || slot->is_replaced) {
+            continue;
+        }
+        if (atomic_load(&task->cancelled)) {
+            next = QR_MIN(next, task->stuck_mono_ms ? task->stuck_mono_ms : (int64_t)1);
+        } else if (task->limit_mono_ms) {
+            next = QR_MIN(next, task->limit_mono_ms);
+        }
+    }
+    return next == INT64_MAX ? 0 : next;
+}
+
 /* ---- what a handler may call ---- */
 
 static struct task *task_of(const struct qr_job_run *run)
@@ -285,12 +312,15 @@ bool qr_job_is_cancelled(const struct qr_job_run *run)
 void qr_job_progress(struct qr_job_run *run, int64_t done, int64_t total)
 {
     struct task *task = task_of(run);
-    QR_HOLD(&task->runner->lock);
+    struct qr_runner *runner = task->runner;
+    QR_HOLD(&runner->lock);
     task->progress_done = done;
     task->progress_total = total;
-    if (!task->progress_is_new) {
-        task->progress_is_new = true;
-        qr_runner_wake(task->runner);
+    task->progress_is_new = true;
+    const int64_t due_mono_ms = QR_MAX(task->progress_mono_ms + QR_PROGRESS_MS, (int64_t)1);
+    if (task->state == TASK_RUNNING && (!runner->progress_due_mono_ms || due_mono_ms < runner->progress_due_mono_ms)) {
+        runner->progress_due_mono_ms = due_mono_ms;
+        qr_signal_one(&runner->dispatcher_wake);
     }
 }
 

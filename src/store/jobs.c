@@ -222,12 +222,14 @@ qr_rc qr_jobs_suspect_waits(struct qr_tx *tx, enum qr_queue queue, bool *ret_wai
 qr_rc qr_jobs_claim(struct qr_tx *tx, qr_uuid worker_id, enum qr_queue queue, bool suspects, qr_uuid *ring,
                     struct qr_arena *arena, struct qr_job *ret_jobs, size_t limit, size_t *ret_count, qr_err *err)
 {
+    enum { PASSES_MAX = 16 };
     const struct line line = {queue, suspects};
     QR_TRY(qr_worker_require_lease(tx, worker_id, err));
     int64_t paused_since_ms;
     QR_TRY(qr_queue_paused_since(tx, queue, &paused_since_ms, err));
     size_t count = 0;
     qr_uuid at = *ring;
+    int passes = 0;
     /* a base gets a quarter of the batch a turn, unless it is the only one */
     const size_t share = QR_MAX(limit / 4, (size_t)1);
     while (paused_since_ms == 0 && count < limit) {
@@ -240,11 +242,14 @@ qr_rc qr_jobs_claim(struct qr_tx *tx, qr_uuid worker_id, enum qr_queue queue, bo
         const size_t want = qr_uuid_equal(base_id, at) ? limit - count : QR_MIN(share, limit - count);
         size_t got;
         QR_TRY(claim_of_base(tx, worker_id, line, base_id, arena, ret_jobs + count, want, &got, err));
-        if (got == 0) {
-            break; /* other workers are at these rows: they are not waiting for us */
-        }
-        count += got;
+        const bool is_alone = qr_uuid_equal(base_id, at);
         at = base_id;
+        count += got;
+        /* another worker is at the rows of this base: the next one's turn */
+        passes = got > 0 ? 0 : passes + 1;
+        if (passes > 0 && (is_alone || passes == PASSES_MAX)) {
+            break;
+        }
     }
     *ring = at;
     *ret_count = count;
@@ -328,17 +333,17 @@ qr_rc qr_jobs_release(struct qr_tx *tx, qr_uuid id, int64_t fence, const struct 
         QR_VALS(qr_val_uuid(&id), qr_val_i64(fence), qr_val_i64(now_ms), qr_val_text(qr_str_of(release->outcome)),
                 qr_val_text(qr_str_of(release->code)), qr_val_text(qr_str_of(release->message))),
         NULL, err));
-    QR_TRY(qr_tx_exec(
-        tx,
-        "UPDATE job SET state = ?3, fence = fence + 1, run_at = ?4, deadline_at = 0, code = ?5, "
-        "message = ?6, attempts = attempts + ?7, crashes = crashes + ?8, suspect = suspect + ?8 - suspect * ?8 "
-        "WHERE id = ?1 AND state = 4 AND fence = ?2",
-        QR_VALS(qr_val_uuid(&id), qr_val_i64(fence),
-                qr_val_i64(release->delay_ms > 0 ? QR_JOB_SCHEDULED : QR_JOB_QUEUED),
-                qr_val_i64(now_ms + release->delay_ms), qr_val_text(qr_str_of(release->code)),
-                qr_val_text(qr_str_of(release->message)), qr_val_i64(release->counts_attempt),
-                qr_val_i64(release->counts_crash)),
-        &changes, err));
+    QR_TRY(qr_tx_exec(tx,
+                      "UPDATE job SET state = ?3, fence = fence + 1, run_at = ?4, deadline_at = 0, code = ?5, "
+                      "message = ?6, attempts = attempts + ?7, crashes = crashes + ?8, "
+                      "suspect = CASE WHEN ?8 <> 0 THEN 1 WHEN ?9 <> 0 THEN 0 ELSE suspect END "
+                      "WHERE id = ?1 AND state = 4 AND fence = ?2",
+                      QR_VALS(qr_val_uuid(&id), qr_val_i64(fence),
+                              qr_val_i64(release->delay_ms > 0 ? QR_JOB_SCHEDULED : QR_JOB_QUEUED),
+                              qr_val_i64(now_ms + release->delay_ms), qr_val_text(qr_str_of(release->code)),
+                              qr_val_text(qr_str_of(release->message)), qr_val_i64(release->counts_attempt),
+                              qr_val_i64(release->counts_crash), qr_val_i64(release->clears_suspicion)),
+                      &changes, err));
     if (changes == 0) {
         return qr_fail(err, QR_CODE_LOST, "the job is no longer this worker's");
     }

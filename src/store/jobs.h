@@ -58,6 +58,7 @@ struct qr_job {
     const char *code, *message; /* of the last failure, or why it waits or was skipped; "" = none */
     int64_t created_ms, claimed_ms, finished_ms;
     bool has_serial_key;
+    bool is_suspect; /* it was running when a process died, and has not come through an attempt since */
 };
 
 qr_rc qr_jobs_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, bool *ret_found, struct qr_job *ret_job,
@@ -113,6 +114,7 @@ struct qr_job_release {
     const char *code, *message;
     int64_t delay_ms; /* 0 = queued at once */
     bool counts_attempt, counts_crash;
+    bool clears_suspicion; /* its handler ran and the process lives */
 };
 qr_rc qr_jobs_release(struct qr_tx *tx, qr_uuid id, int64_t fence, const struct qr_job_release *release, qr_err *err);
 
@@ -143,7 +145,7 @@ qr_rc qr_worker_beat(struct qr_tx *tx, qr_uuid id, qr_err *err);
 qr_rc qr_worker_unregister(struct qr_tx *tx, qr_uuid id, qr_err *err);
 
 /* Declares workers dead: those whose lease has run out, or all but `spare` (a predecessor in a folder that we own alone).
- * From then on they can write nothing. */
+ * From then on they can claim nothing, and write nothing about the jobs that qr_workers_free_jobs frees. */
 qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t *ret_count, qr_err *err);
 /* Frees the jobs of dead workers, at most QR_JOB_BATCH_MAX; a job that crashed too often fails with `crashed_worker` and is
  * told to `on_failed` in the same transaction. Forgets dead workers without jobs. *ret_count 0: there is nothing left. */

@@ -70,6 +70,7 @@ qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_
         .claimed_ms = qr_rows_i64(rows, 21),
         .finished_ms = qr_rows_i64(rows, 22),
         .has_serial_key = qr_rows_i64(rows, 23) != 0,
+        .is_suspect = qr_rows_i64(rows, 24) != 0,
     };
     const qr_str type = qr_rows_str(rows, 2);
     snprintf(job.type, sizeof job.type, "%.*s", QR_STR_ARG(type));

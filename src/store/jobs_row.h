@@ -31,7 +31,7 @@ bool qr_rows_key(const struct qr_rows *rows, int column, unsigned char ret_hash[
 #define QR_JOB_COLUMNS                                                                                                 \
     "id, queue, type, base_id, item_id, generation, state, priority, run_at, args, fence, attempts, crashes, "         \
     "time_limit, deadline_at, worker_id, progress_done, progress_total, code, message, created_at, claimed_at, "       \
-    "finished_at, serial_key IS NOT NULL"
+    "finished_at, serial_key IS NOT NULL, suspect"
 
 /* The job in the current row of QR_JOB_COLUMNS; texts are copied to the arena. */
 qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_job *ret_job, qr_err *err);

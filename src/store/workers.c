@@ -64,6 +64,8 @@ qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t
 static qr_rc fail_crashed(struct qr_tx *tx, const struct qr_job *job, qr_job_failed_fn *on_failed, void *arg,
                           qr_err *err)
 {
+    QR_TRY(qr_tx_exec(tx, "UPDATE job SET crashes = crashes + 1 WHERE id = ?1 AND state = 4 AND fence = ?2",
+                      QR_VALS(qr_val_uuid(&job->id), qr_val_i64(job->fence)), NULL, err));
     QR_TRY(qr_jobs_finish(tx, job->id, job->fence, QR_JOB_FAILED, qr_code_info(QR_CODE_CRASHED_WORKER)->name,
                           "the process died while it ran this job, too often to try again", err));
     return on_failed ? on_failed(tx, job, arg, err) : QR_OK;
@@ -113,6 +115,9 @@ qr_rc qr_workers_free_jobs(struct qr_tx *tx, qr_job_failed_fn *on_failed, void *
         QR_TRY(free_job(tx, &jobs[i], on_failed, arg, err));
     }
     *ret_count = (int64_t)count;
+    if (count > 0) { /* one that is not dead after all hears that its jobs are gone */
+        QR_TRY(qr_tx_notify(tx, QR_JOBS_CANCEL_CHANNEL, err));
+    }
     return qr_tx_exec(tx,
                       "DELETE FROM worker WHERE dead = 1 AND NOT EXISTS (SELECT 1 FROM job WHERE job.worker_id = "
                       "worker.id AND job.state = 4)",
