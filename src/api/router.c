@@ -2,7 +2,14 @@
 #include "api/router.h"
 
 static const struct qr_route routes[] = {
-    {"POST", "/api/v1/check", qr_route_check, "", "Looks through the whole database for damage."},
+    {"POST", "/api/v1/check", qr_route_check, "", "", "Looks through the whole database for damage."},
+    {"GET", "/api/v1/jobs", qr_route_jobs_list, "limit cursor state queue type base item", "", "Jobs, newest first."},
+    {"GET", "/api/v1/jobs/{j}", qr_route_jobs_show, "", "", "One job, its history, and why it waits."},
+    {"POST", "/api/v1/jobs/{j}/cancel", qr_route_jobs_cancel, "", "", "Cancels an open job."},
+    {"POST", "/api/v1/jobs/{j}/retry", qr_route_jobs_retry, "", "", "Adds a failed or cancelled job once more."},
+    {"GET", "/api/v1/queues", qr_route_queues_list, "", "", "The queues and how much is in them."},
+    {"POST", "/api/v1/queues/{q}/pause", qr_route_queues_pause, "", "", "Begins no more jobs of the queue."},
+    {"POST", "/api/v1/queues/{q}/resume", qr_route_queues_resume, "", "", "Begins jobs of the queue again."},
 };
 
 /* ---- the search ---- */
@@ -110,24 +117,94 @@ static qr_rc parse_body(qr_str text, const char *fields, json_t **ret_body, qr_e
     return QR_OK;
 }
 
+/* ---- parameters behind the '?' ---- */
+
+static int hex_value(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* %41 → A; `bad_request` unless the outcome is text. */
+static qr_rc add_decoded(struct qr_buf *out, qr_str text, qr_err *err)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        const bool is_coded = text.ptr[i] == '%' && i + 2 < text.len && hex_value(text.ptr[i + 1]) >= 0 &&
+                              hex_value(text.ptr[i + 2]) >= 0;
+        if (text.ptr[i] == '%' && !is_coded) {
+            return qr_fail(err, QR_CODE_BAD_REQUEST, "a '%%' behind the '?' is not followed by two hexadecimal digits");
+        }
+        qr_buf_add_char(out,
+                        is_coded ? (char)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2])) : text.ptr[i]);
+        i += is_coded ? 2 : 0;
+    }
+    QR_TRY(qr_buf_check(out, err));
+    const qr_str decoded = qr_buf_str(out);
+    if (!qr_utf8_valid(decoded) || memchr(decoded.ptr, '\0', decoded.len)) {
+        return qr_fail(err, QR_CODE_BAD_REQUEST, "what stands behind the '?' is not text");
+    }
+    return QR_OK;
+}
+
+static qr_rc add_parameter(json_t *query, qr_str assignment, qr_err *err)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf name = {0};
+    QR_CLEANUP(qr_buf_done) struct qr_buf value = {0};
+    QR_TRY(add_decoded(&name, qr_str_split(&assignment, '='), err));
+    QR_TRY(add_decoded(&value, assignment, err));
+    const char *key = qr_buf_str(&name).ptr;
+    if (json_object_get(query, key)) {
+        return qr_fail(err, QR_CODE_BAD_REQUEST, "a parameter behind the '?' is given twice");
+    }
+    if (json_object_set_new(query, key, json_string(qr_buf_str(&value).ptr)) != 0) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
+    }
+    return QR_OK;
+}
+
+static qr_rc parse_query(qr_str text, const struct qr_route *route, json_t **ret_query, qr_err *err)
+{
+    enum { QUERY_BYTES_MAX = 8192 };
+    QR_JSON *query = json_object();
+    if (text.len > QUERY_BYTES_MAX) {
+        return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "more than %d bytes stand behind the '?'", (int)QUERY_BYTES_MAX);
+    }
+    while (text.len) {
+        QR_TRY(add_parameter(query, qr_str_split(&text, '&'), err));
+    }
+    if (!query) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
+    }
+    QR_TRY(qr_require_fields(query, route->query, err));
+    *ret_query = json_incref(query);
+    return QR_OK;
+}
+
+const char *qr_request_query(const struct qr_request *request, const char *name)
+{
+    return json_string_value(json_object_get(request->query, name));
+}
+
 /* ---- the call ---- */
 
 static qr_rc call(struct quire *quire, qr_str method, qr_str target, qr_str body_text, struct qr_reply *reply,
                   qr_err *err)
 {
     struct qr_request request = {.quire = quire};
-    const struct qr_route *route;
+    const struct qr_route *route = NULL;
     qr_str query = target;
     const qr_str path = qr_str_split(&query, '?');
     if (!qr_utf8_valid(target)) {
         return qr_fail(err, QR_CODE_BAD_REQUEST, "the path is not UTF-8");
     }
     QR_TRY(find_route(method, path, &request, &route, err));
-    if (query.len) {
-        return qr_fail(err, QR_CODE_UNKNOWN_FIELD, "%s takes no parameters behind a '?'", route->pattern);
-    }
+    QR_JSON *parameters = NULL;
     QR_JSON *body = NULL;
+    QR_TRY(parse_query(query, route, &parameters, err));
     QR_TRY(parse_body(body_text, route->fields, &body, err));
+    request.query = parameters;
     request.body = body;
     return route->fn(&request, reply, err);
 }

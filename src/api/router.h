@@ -9,6 +9,7 @@ enum { QR_ROUTE_PARAMS_MAX = 4 };
 struct qr_request {
     struct quire *quire;
     qr_str params[QR_ROUTE_PARAMS_MAX]; /* what stands at the {…} of the pattern, in order */
+    const json_t *query;                /* the parameters behind the '?', as strings; only those that the route knows */
     const json_t *body;                 /* an object, empty when there was none; only fields that the route knows */
 };
 
@@ -24,6 +25,7 @@ struct qr_route {
     const char *method;
     const char *pattern; /* "/api/v1/bases/{b}": a {…} stands for one part between slashes */
     qr_route_fn *fn;
+    const char *query;  /* parameters that it takes behind a '?', separated by spaces */
     const char *fields; /* that the body may have, separated by spaces */
     const char *doc;
 };
@@ -37,9 +39,14 @@ bool qr_route_matches(const char *pattern, qr_str path, qr_str ret_params[static
 /* `unknown_field` for the first field that is not among `fields`. */
 qr_rc qr_require_fields(const json_t *object, const char *fields, qr_err *err);
 
+/* The value of a parameter behind the '?', NULL when it was not given. */
+const char *qr_request_query(const struct qr_request *request, const char *name);
+
 /* Makes the reply; `body` is taken, NULL is out of memory. */
 qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *err);
 
 /* ---- the route groups ---- */
 
 qr_route_fn qr_route_check;
+qr_route_fn qr_route_jobs_list, qr_route_jobs_show, qr_route_jobs_cancel, qr_route_jobs_retry;
+qr_route_fn qr_route_queues_list, qr_route_queues_pause, qr_route_queues_resume;

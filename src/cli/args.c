@@ -116,6 +116,7 @@ static qr_rc take_option(struct parser *parser, qr_err *err)
     }
     QR_TRY(option_value(parser, option, &value, err));
     cli->switches |= QR_BIT(option - cli->command->options);
+    cli->values[option - cli->command->options] = value;
     return QR_OK;
 }
 

@@ -15,26 +15,29 @@ struct cli_option {
     const char *doc;
 };
 
+enum { CLI_OPTIONS_MAX = 8 };
+
 struct cli;
 
 struct cli_command {
     const char *name;
     const char *args; /* "[KEY]" */
     size_t args_max;
-    const char *doc;              /* a sentence */
-    const char *details;          /* more, for its own help; "" = nothing */
-    struct cli_option options[4]; /* switches of its own; ends with a NULL name */
-    int (*run)(struct cli *cli);  /* returns the exit code, after having reported any error */
+    const char *doc;                                /* a sentence */
+    const char *details;                            /* more, for its own help; "" = nothing */
+    struct cli_option options[CLI_OPTIONS_MAX + 1]; /* of its own; ends with a NULL name */
+    int (*run)(struct cli *cli);                    /* returns the exit code, after having reported any error */
 };
 
 struct cli {
     /* what was typed */
     const struct cli_command *command;
     bool json;
-    bool help;                    /* --help: print the command's help instead of running it */
-    uint32_t switches;            /* bit i: options[i] of the command was given */
-    const char *file;             /* --config */
-    struct qr_config_flag *flags; /* --data and --set, in order */
+    bool help;                           /* --help: print the command's help instead of running it */
+    uint32_t switches;                   /* bit i: options[i] of the command was given */
+    const char *values[CLI_OPTIONS_MAX]; /* of options[i]; NULL = not given */
+    const char *file;                    /* --config */
+    struct qr_config_flag *flags;        /* --data and --set, in order */
     size_t flag_count;
     const char **args;
     size_t arg_count;
@@ -56,6 +59,7 @@ const struct cli_command *cli_find_command(const char *name);
 int cmd_check(struct cli *cli);
 int cmd_config(struct cli *cli);
 int cmd_help(struct cli *cli);
+int cmd_jobs(struct cli *cli);
 int cmd_version(struct cli *cli);
 
 /* ---- args.c ---- */
@@ -69,6 +73,8 @@ void cli_done(struct cli *cli);
 int cli_fail(const struct cli *cli, const qr_err *err);
 /* `quire: MESSAGE` and what to do, on standard error; never raw control characters. */
 void cli_print_error(const qr_err *err);
+/* Foreign text on standard output: what would move a cursor or begin a line becomes '?'. */
+void cli_print_safe(const char *text);
 /* Prints a value as JSON with a line break, and releases it; NULL is out of memory. Returns the exit code. */
 int cli_print_json(const struct cli *cli, json_t *value);
 
@@ -79,6 +85,14 @@ int cli_open(struct cli *cli, struct quire **ret_quire);
 /* Sends a request. Returns 0 with an answer to be released, or the exit code of an error that was reported. */
 int cli_call(const struct cli *cli, struct quire *quire, const char *method, const char *path, const char *body,
              json_t **ret_answer);
+
+/* ---- cmd_jobs_show.c ---- */
+
+void cli_print_job(const json_t *job);
+/* "2026-11-15 06:30:17" of a member with a time; "" when it is null. Static memory, valid for the next 3 calls. */
+const char *cli_short_time(const json_t *object, const char *name);
+/* The member's text; "" when it is absent or null. */
+const char *cli_text(const json_t *object, const char *name);
 
 /* ---- pages.c, man.c: the documents printed from the tables ---- */
 

@@ -41,6 +41,27 @@ const struct cli_command cli_commands[] = {
         .run = cmd_help,
     },
     {
+        .name = "jobs",
+        .args = "ls|show|cancel|retry|queues|pause|resume [JOB|QUEUE]",
+        .args_max = 2,
+        .doc = "Lists jobs, says why one waits, and steers them.",
+        .details = "ls lists jobs, newest first, by the options below. show JOB says why it waits and what happened to "
+                   "it; cancel JOB ends an open one; retry JOB adds a failed or cancelled one once more. queues says "
+                   "how much waits; pause QUEUE begins no more of its jobs until resume QUEUE. A job is named by its "
+                   "id or a beginning that no other has.",
+        .options =
+            {
+                {"--state", "STATE", "ls: blocked, scheduled, queued, running, completed, failed, skipped, cancelled."},
+                {"--queue", "QUEUE", "ls: expand, convert, embed, assets or delete."},
+                {"--type", "TYPE", "ls: jobs of this type."},
+                {"--base", "ID", "ls: jobs of this base."},
+                {"--item", "ID", "ls: jobs of this item."},
+                {"--limit", "N", "ls: at most so many, 1 to 200. Default: 50."},
+                {"--cursor", "ID", "ls: go on behind this job."},
+            },
+        .run = cmd_jobs,
+    },
+    {
         .name = "version",
         .args = "",
         .doc = "Prints the version.",

@@ -15,6 +15,11 @@ static void print_safe(FILE *out, const char *text)
     }
 }
 
+void cli_print_safe(const char *text)
+{
+    print_safe(stdout, text);
+}
+
 void cli_print_error(const qr_err *err)
 {
     const struct qr_code_info *info = qr_code_info(err->code);

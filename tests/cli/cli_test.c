@@ -159,7 +159,7 @@ QR_TEST(documents_are_what_help_prints)
 
 QR_TEST(help_explains_every_command_it_lists)
 {
-    static const char *const commands[] = {"check", "config", "help", "version"};
+    static const char *const commands[] = {"check", "config", "help", "jobs", "version"};
     const struct outcome overview = *start_ok(t, RUN("help"));
     char expected[64];
     for (size_t i = 0; i < QR_COUNT(commands); i++) {

@@ -131,6 +131,25 @@ QR_TEST(call_answers_or_says_what_is_wrong_with_it)
     quire_close(quire);
 }
 
+QR_TEST(parameters_behind_the_question_mark_are_read_strictly)
+{
+    struct quire *quire = open_data(qr_test_path(t, "data"));
+    check_call(quire, "GET", "/api/v1/jobs", NULL, 200, "{\"data\":[],\"next_cursor\":null}");
+    check_call(quire, "GET", "/api/v1/jobs?", NULL, 200, "{\"data\":[],\"next_cursor\":null}");
+    check_call(quire, "GET", "/api/v1/jobs?limit=1&st%61te=fail%65d", NULL, 200, "{\"data\":[]");
+    check_call(quire, "GET", "/api/v1/jobs?type=%3D%26", NULL, 200, "{\"data\":[]");
+    check_call(quire, "GET", "/api/v1/jobs?stat=failed", NULL, 400, "did you mean \\\"state\\\"?");
+    check_call(quire, "GET", "/api/v1/jobs?state=broken", NULL, 422, "{\"error\":{\"code\":\"invalid_value\"");
+    check_call(quire, "GET", "/api/v1/jobs?limit=1&limit=2", NULL, 400, "is given twice");
+    static const char *const not_text[] = {"%4", "%", "%g0", "%00", "%ff"};
+    for (size_t i = 0; i < QR_COUNT(not_text); i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/api/v1/jobs?type=%s", not_text[i]);
+        check_call(quire, "GET", path, NULL, 400, "{\"error\":{\"code\":\"bad_request\"");
+    }
+    quire_close(quire);
+}
+
 /* ---- opening ---- */
 
 static void check_refused(const struct quire_options *options, const char *code, const char *has)

@@ -1,0 +1,208 @@
+/* /api/v1/jobs: the list, cancel and retry. jobs_show.c has the single job. */
+#include "api/jobs.h"
+
+#include "store/jobs_find.h"
+
+/* ---- how a job looks ---- */
+
+json_t *qr_json_time(int64_t wall_ms)
+{
+    char text[QR_TIME_TEXT_SIZE];
+    qr_time_format(wall_ms, text);
+    return wall_ms ? json_string(text) : json_null();
+}
+
+json_t *qr_json_uuid(qr_uuid id)
+{
+    static const qr_uuid none;
+    char text[QR_UUID_TEXT_SIZE];
+    qr_uuid_format(id, text);
+    return qr_uuid_equal(id, none) ? json_null() : json_string(text);
+}
+
+/* Why the job waits, was put off or ended so; null = nothing is known or needed. */
+static json_t *reason_json(const struct qr_job *job)
+{
+    return job->code[0] || job->message[0] ? json_pack("{s:s, s:s}", "code", job->code, "message", job->message)
+                                           : json_null();
+}
+
+static json_t *progress_json(const struct qr_job *job)
+{
+    return job->progress_total ? json_pack("{s:I, s:I}", "done", (json_int_t)job->progress_done, "total",
+                                           (json_int_t)job->progress_total)
+                               : json_null();
+}
+
+json_t *qr_json_job(const struct qr_job *job)
+{
+    return json_pack("{s:o, s:s, s:s, s:s, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+                     qr_json_uuid(job->id), "type", job->type, "queue", qr_queue_name(job->queue), "state",
+                     qr_job_state_name(job->state), "priority", (json_int_t)job->priority, "base_id",
+                     qr_json_uuid(job->base_id), "item_id", qr_json_uuid(job->item_id), "generation",
+                     (json_int_t)job->generation, "attempts", (json_int_t)job->attempts, "crashes",
+                     (json_int_t)job->crashes, "progress", progress_json(job), "reason", reason_json(job), "run_at",
+                     qr_json_time(job->run_at_ms), "created_at", qr_json_time(job->created_ms), "claimed_at",
+                     qr_json_time(job->claimed_ms), "finished_at", qr_json_time(job->finished_ms));
+}
+
+qr_rc qr_request_find_job(struct qr_tx *tx, const struct qr_request *request, struct qr_arena *arena,
+                          struct qr_job *ret_job, qr_err *err)
+{
+    qr_uuid id;
+    bool found;
+    QR_TRY(qr_jobs_find_prefix(tx, request->params[0], &id, err));
+    QR_TRY(qr_jobs_find(tx, id, arena, &found, ret_job, err));
+    return found ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
+}
+
+/* ---- the list ---- */
+
+enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 200 };
+
+static qr_rc read_limit(const struct qr_request *request, int *ret_limit, qr_err *err)
+{
+    const char *text = qr_request_query(request, "limit");
+    int64_t limit = LIMIT_DEFAULT;
+    if (text && (!qr_str_to_i64(qr_str_of(text), &limit) || limit < 1 || limit > LIMIT_MAX)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "limit is a number from 1 to %d", (int)LIMIT_MAX);
+    }
+    *ret_limit = (int)limit;
+    return QR_OK;
+}
+
+static qr_rc read_uuid(const struct qr_request *request, const char *name, qr_uuid *ret_id, qr_err *err)
+{
+    const char *text = qr_request_query(request, name);
+    if (text && !qr_uuid_parse(qr_str_of(text), ret_id)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "%s is not an id", name);
+    }
+    return QR_OK;
+}
+
+static qr_rc read_state(const struct qr_request *request, enum qr_job_state *ret_state, qr_err *err)
+{
+    const char *text = qr_request_query(request, "state");
+    *ret_state = text ? qr_job_state_find(qr_str_of(text)) : 0;
+    if (text && !*ret_state) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE,
+                       "state is one of blocked, scheduled, queued, running, completed, failed, skipped, cancelled");
+    }
+    return QR_OK;
+}
+
+static qr_rc read_queue(const struct qr_request *request, enum qr_queue *ret_queue, qr_err *err)
+{
+    const char *text = qr_request_query(request, "queue");
+    *ret_queue = text ? qr_queue_find(qr_str_of(text)) : 0;
+    return text && !*ret_queue
+               ? qr_fail(err, QR_CODE_INVALID_VALUE, "queue is one of expand, convert, embed, assets, delete")
+               : QR_OK;
+}
+
+struct listing {
+    struct qr_job_filter filter; /* its limit is one above the page's: is there more? */
+    struct qr_arena *arena;
+    struct qr_job *jobs;
+    size_t count;
+};
+
+static qr_rc load_listing(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct listing *listing = arg;
+    qr_arena_reset(listing->arena);
+    return qr_jobs_list(tx, &listing->filter, listing->arena, &listing->jobs, &listing->count, err);
+}
+
+static json_t *listing_json(const struct listing *listing)
+{
+    const size_t page = (size_t)listing->filter.limit - 1, count = QR_MIN(listing->count, page);
+    json_t *data = json_array();
+    for (size_t i = 0; data && i < count; i++) {
+        if (json_array_append_new(data, qr_json_job(&listing->jobs[i])) != 0) {
+            json_decref(data);
+            data = NULL;
+        }
+    }
+    json_t *cursor = listing->count > page ? qr_json_uuid(listing->jobs[page - 1].id) : json_null();
+    return json_pack("{s:o, s:o}", "data", data, "next_cursor", cursor);
+}
+
+qr_rc qr_route_jobs_list(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    struct listing listing = {.arena = &arena};
+    struct qr_job_filter *filter = &listing.filter;
+    qr_arena_init(&arena, 0);
+    filter->type = qr_request_query(request, "type");
+    QR_TRY(read_limit(request, &filter->limit, err));
+    QR_TRY(read_state(request, &filter->state, err));
+    QR_TRY(read_queue(request, &filter->queue, err));
+    QR_TRY(read_uuid(request, "base", &filter->base_id, err));
+    QR_TRY(read_uuid(request, "item", &filter->item_id, err));
+    QR_TRY(read_uuid(request, "cursor", &filter->after, err));
+    filter->limit++;
+    QR_TRY(qr_db_read(request->quire->db, load_listing, &listing, err));
+    return qr_reply_with(reply, 200, listing_json(&listing), err);
+}
+
+/* ---- cancel and retry ---- */
+
+struct change {
+    const struct qr_request *request;
+    qr_uuid new_id; /* of a retry */
+    struct qr_arena *arena;
+    struct qr_job job; /* as it is afterwards */
+};
+
+static qr_rc reload(struct qr_tx *tx, struct change *change, qr_uuid id, qr_err *err)
+{
+    bool found;
+    QR_TRY(qr_jobs_find(tx, id, change->arena, &found, &change->job, err));
+    return found ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
+}
+
+static qr_rc cancel(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct change *change = arg;
+    qr_uuid id;
+    enum qr_job_state before;
+    qr_arena_reset(change->arena);
+    QR_TRY(qr_jobs_find_prefix(tx, change->request->params[0], &id, err));
+    QR_TRY(qr_jobs_cancel(tx, id, qr_code_info(QR_CODE_CANCELLED)->name, "cancelled on request", &before, err));
+    if (!qr_job_state_is_open(before)) {
+        return qr_fail(err, QR_CODE_NOT_OPEN, "the job is %s: only an open one is cancelled",
+                       qr_job_state_name(before));
+    }
+    return reload(tx, change, id, err);
+}
+
+static qr_rc retry(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct change *change = arg;
+    qr_uuid id, added;
+    bool existed;
+    qr_arena_reset(change->arena);
+    QR_TRY(qr_jobs_find_prefix(tx, change->request->params[0], &id, err));
+    QR_TRY(qr_jobs_add_again(tx, id, change->new_id, &added, &existed, err));
+    return reload(tx, change, added, err);
+}
+
+static qr_rc change_job(const struct qr_request *request, qr_tx_fn *fn, int status, struct qr_reply *reply, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct change change = {.request = request, .new_id = qr_uuid_next(&request->quire->ids), .arena = &arena};
+    QR_TRY(qr_db_write(request->quire->db, QR_DURABLE, fn, &change, err));
+    return qr_reply_with(reply, status, qr_json_job(&change.job), err);
+}
+
+qr_rc qr_route_jobs_cancel(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    return change_job(request, cancel, 200, reply, err);
+}
+
+qr_rc qr_route_jobs_retry(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    return change_job(request, retry, 202, reply, err);
+}
