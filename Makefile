@@ -5,9 +5,14 @@ BENCH ?= db
 FUZZ_SECONDS ?= 60
 MAKEFLAGS += --no-print-directory
 
-.PHONY: run test build build-failpoints check bench test-long mutate install fuzz clean help
+.PHONY: run run-db test build build-failpoints check bench test-long mutate install fuzz clean help
 
-run: ## show what there is: writes under load, SIGKILL, and nothing acknowledged is lost
+run: ## show what there is: 10,000 jobs, SIGKILL in the middle, and each takes effect exactly once
+	@tools/setup build
+	@tools/build release quire job_demo
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 130' INT TERM && build/tests/job_demo "$$folder"
+
+run-db: ## the same one layer below: writes under load, SIGKILL, and nothing acknowledged is lost
 	@tools/setup build
 	@tools/build release quire db_demo
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 130' INT TERM && build/tests/db_demo "$$folder"
