@@ -200,7 +200,7 @@ void bench_report_finish(struct bench_report *report)
 
 static void usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--json] [--seconds N] [--dir DIR]\n", program);
+    fprintf(stderr, "usage: %s [--json] [--seconds N] [--dir DIR] [--peers]\n", program);
     exit(2);
 }
 
@@ -211,6 +211,8 @@ void bench_options_parse(struct bench_options *options, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             options->as_json = true;
+        } else if (strcmp(argv[i], "--peers") == 0) {
+            options->with_peers = true;
         } else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
             options->seconds = atof(argv[++i]);
         } else if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc) {

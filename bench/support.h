@@ -48,12 +48,13 @@ void bench_report_goal(struct bench_report *report, const char *key, double valu
 void bench_report_heading(struct bench_report *report, const char *heading);
 void bench_report_finish(struct bench_report *report);
 
-/* ---- the command line: [--json] [--seconds N] [--dir DIR] ---- */
+/* ---- the command line: [--json] [--seconds N] [--dir DIR] [--peers] ---- */
 
 struct bench_options {
     bool as_json;
-    double seconds; /* a measurement lasts */
-    char dir[256];  /* for files: an empty folder that is removed at the end */
+    bool with_peers; /* measure other systems too, where there are any */
+    double seconds;  /* a measurement lasts */
+    char dir[256];   /* for files: an empty folder that is removed at the end */
 };
 void bench_options_parse(struct bench_options *options, int argc, char **argv);
 void bench_options_clean(struct bench_options *options);
