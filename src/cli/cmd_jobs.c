@@ -162,23 +162,26 @@ static const struct action actions[] = {
     {"resume", "POST", "/api/v1/queues/", "/resume", "QUEUE", print_paused},
 };
 
-static qr_rc find_action(const struct cli *cli, const struct action **ret_action, qr_err *err)
+/* NULL, and the error, when there is none. */
+static const struct action *find_action(const struct cli *cli, qr_err *err)
 {
     if (cli->arg_count == 0) {
-        return qr_fail(err, QR_CODE_USAGE,
-                       "say what to do: quire jobs ls, show, cancel, retry, queues, pause or resume");
+        qr_fail(err, QR_CODE_USAGE, "say what to do: quire jobs ls, show, cancel, retry, queues, pause or resume");
+        return NULL;
     }
     struct qr_nearest nearest = qr_nearest_to(qr_str_of(cli->args[0]));
     for (size_t i = 0; i < QR_COUNT(actions); i++) {
         if (strcmp(cli->args[0], actions[i].name) == 0) {
-            *ret_action = &actions[i];
-            return QR_OK;
+            return &actions[i];
         }
         qr_nearest_offer(&nearest, qr_str_of(actions[i].name));
     }
-    return nearest.name.ptr
-               ? qr_fail(err, QR_CODE_USAGE, "quire jobs has no %s; did you mean %s?", cli->args[0], nearest.name.ptr)
-               : qr_fail(err, QR_CODE_USAGE, "quire jobs has no %s", cli->args[0]);
+    if (nearest.name.ptr) {
+        qr_fail(err, QR_CODE_USAGE, "quire jobs has no %s; did you mean %s?", cli->args[0], nearest.name.ptr);
+    } else {
+        qr_fail(err, QR_CODE_USAGE, "quire jobs has no %s", cli->args[0]);
+    }
+    return NULL;
 }
 
 static qr_rc check_words(const struct cli *cli, const struct action *action, qr_err *err)
@@ -195,15 +198,14 @@ static qr_rc check_words(const struct cli *cli, const struct action *action, qr_
     return QR_OK;
 }
 
-static qr_rc prepare(struct cli *cli, const struct action **ret_action, struct qr_buf *path, qr_err *err)
+static qr_rc prepare(struct cli *cli, const struct action *action, struct qr_buf *path, qr_err *err)
 {
-    QR_TRY(find_action(cli, ret_action, err));
-    QR_TRY(check_words(cli, *ret_action, err));
-    qr_buf_add_text(path, (*ret_action)->path);
-    if ((*ret_action)->object) {
+    QR_TRY(check_words(cli, action, err));
+    qr_buf_add_text(path, action->path);
+    if (action->object) {
         add_encoded(path, cli->args[1]);
     }
-    qr_buf_add_text(path, (*ret_action)->path_end);
+    qr_buf_add_text(path, action->path_end);
     add_parameters(cli, path);
     QR_TRY(qr_buf_check(path, err));
     return cli_load_config(cli, err);
@@ -212,9 +214,9 @@ static qr_rc prepare(struct cli *cli, const struct action **ret_action, struct q
 int cmd_jobs(struct cli *cli)
 {
     qr_err err = {0};
-    const struct action *action = NULL;
+    const struct action *action = find_action(cli, &err);
     QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
-    if (prepare(cli, &action, &path, &err) != QR_OK) {
+    if (!action || prepare(cli, action, &path, &err) != QR_OK) {
         return cli_fail(cli, &err);
     }
     struct quire *quire;

@@ -234,19 +234,20 @@ static qr_rc settle_watched(struct qr_tx *tx, struct round *round, qr_err *err)
 static qr_rc claim_queue(struct qr_tx *tx, struct round *round, enum qr_queue queue, bool suspects, size_t limit,
                          qr_err *err)
 {
-    limit = QR_MIN(limit, ROUND_CLAIM_MAX - round->claimed_count);
-    size_t count = 0;
-    if (limit > 0) {
-        const qr_rc rc = qr_jobs_claim(tx, round->worker_id, queue, suspects, &round->ring[queue], &round->arena,
-                                       round->claimed + round->claimed_count, limit, &count, err);
-        if (rc == QR_LOST) {
-            round->lease_is_lost = true;
-            return QR_OK;
-        }
-        QR_TRY(rc);
+    struct qr_job_claim claim = {.worker_id = round->worker_id,
+                                 .queue = queue,
+                                 .suspects = suspects,
+                                 .ring = &round->ring[queue],
+                                 .arena = &round->arena,
+                                 .jobs = round->claimed + round->claimed_count,
+                                 .limit = QR_MIN(limit, ROUND_CLAIM_MAX - round->claimed_count)};
+    const qr_rc rc = claim.limit > 0 ? qr_jobs_claim(tx, &claim, err) : QR_OK;
+    if (rc == QR_LOST) {
+        round->lease_is_lost = true;
+        return QR_OK;
     }
-    round->claimed_count += count;
-    return QR_OK;
+    round->claimed_count += claim.count;
+    return rc;
 }
 
 /* R5: one suspect, alone. While suspects wait nothing else is claimed, so that the others end and they get their turn. */

@@ -151,15 +151,8 @@ static int compare_jobs(const void *a, const void *b)
     return memcmp(x->id.bytes, y->id.bytes, QR_UUID_BYTES);
 }
 
-/* The part of the line that a claim looks at. */
-struct line {
-    enum qr_queue queue;
-    bool suspects;
-};
-
-static qr_rc claim_of_base(struct qr_tx *tx, qr_uuid worker_id, struct line line, qr_uuid base_id,
-                           struct qr_arena *arena, struct qr_job *ret_jobs, size_t limit, size_t *ret_count,
-                           qr_err *err)
+/* Up to `want` more, of one base. */
+static qr_rc claim_of_base(struct qr_tx *tx, struct qr_job_claim *claim, qr_uuid base_id, size_t want, qr_err *err)
 {
     int64_t now_ms;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
@@ -171,22 +164,21 @@ static qr_rc claim_of_base(struct qr_tx *tx, qr_uuid worker_id, struct line line
                     "UPDATE job SET state = 4, fence = fence + 1, worker_id = ?4, claimed_at = ?5, "
                     "deadline_at = CASE WHEN time_limit > 0 THEN ?5 + time_limit ELSE 0 END "
                     "WHERE id IN (SELECT id FROM picked) RETURNING " QR_JOB_COLUMNS,
-                    QR_VALS(qr_val_i64(line.queue), qr_val_uuid(&base_id), qr_val_i64((int64_t)limit),
-                            qr_val_uuid(&worker_id), qr_val_i64(now_ms), qr_val_i64(line.suspects)),
+                    QR_VALS(qr_val_i64(claim->queue), qr_val_uuid(&base_id), qr_val_i64((int64_t)want),
+                            qr_val_uuid(&claim->worker_id), qr_val_i64(now_ms), qr_val_i64(claim->suspects)),
                     err));
-    size_t count = 0;
+    const size_t before = claim->count;
     while (qr_rows_next(&rows)) {
-        assert(count < limit);
-        QR_TRY(qr_rows_job(&rows, arena, &ret_jobs[count++], err));
+        assert(claim->count - before < want);
+        QR_TRY(qr_rows_job(&rows, claim->arena, &claim->jobs[claim->count++], err));
     }
     QR_TRY(qr_rows_end(&rows, err));
-    qsort(ret_jobs, count, sizeof ret_jobs[0], compare_jobs);
-    *ret_count = count;
+    qsort(claim->jobs + before, claim->count - before, sizeof claim->jobs[0], compare_jobs);
     return QR_OK;
 }
 
-/* The next base on the ring that has queued jobs: the first behind `after`, else the first of all. */
-static qr_rc next_base(struct qr_tx *tx, struct line line, qr_uuid after, bool *ret_found, qr_uuid *ret_base,
+/* The next base on the ring that has queued jobs: the first behind the last, else the first of all. */
+static qr_rc next_base(struct qr_tx *tx, const struct qr_job_claim *claim, bool *ret_found, qr_uuid *ret_base,
                        qr_err *err)
 {
     static const char *const searches[] = {
@@ -199,7 +191,8 @@ static qr_rc next_base(struct qr_tx *tx, struct line line, qr_uuid after, bool *
     for (size_t i = 0; i < QR_COUNT(searches) && !*ret_found; i++) {
         QR_ROWS(rows);
         QR_TRY(qr_tx_query(tx, &rows, searches[i],
-                           QR_VALS(qr_val_i64(line.queue), qr_val_uuid(&after), qr_val_i64(line.suspects)), err));
+                           QR_VALS(qr_val_i64(claim->queue), qr_val_uuid(claim->ring), qr_val_i64(claim->suspects)),
+                           err));
         *ret_found = qr_rows_next(&rows);
         if (*ret_found) {
             *ret_base = qr_rows_uuid(&rows, 0);
@@ -219,40 +212,37 @@ qr_rc qr_jobs_suspect_waits(struct qr_tx *tx, enum qr_queue queue, bool *ret_wai
         QR_VALS(qr_val_i64(queue)), ret_waits, &ignored, err);
 }
 
-qr_rc qr_jobs_claim(struct qr_tx *tx, qr_uuid worker_id, enum qr_queue queue, bool suspects, qr_uuid *ring,
-                    struct qr_arena *arena, struct qr_job *ret_jobs, size_t limit, size_t *ret_count, qr_err *err)
+/* One base's turn: a quarter of the batch, unless it is the only one. *ret_more: there may be more to claim. */
+static qr_rc claim_turn(struct qr_tx *tx, struct qr_job_claim *claim, int *passes, bool *ret_more, qr_err *err)
 {
     enum { PASSES_MAX = 16 };
-    const struct line line = {queue, suspects};
-    QR_TRY(qr_worker_require_lease(tx, worker_id, err));
-    int64_t paused_since_ms;
-    QR_TRY(qr_queue_paused_since(tx, queue, &paused_since_ms, err));
-    size_t count = 0;
-    qr_uuid at = *ring;
-    int passes = 0;
-    /* a base gets a quarter of the batch a turn, unless it is the only one */
-    const size_t share = QR_MAX(limit / 4, (size_t)1);
-    while (paused_since_ms == 0 && count < limit) {
-        bool found;
-        qr_uuid base_id;
-        QR_TRY(next_base(tx, line, at, &found, &base_id, err));
-        if (!found) {
-            break;
-        }
-        const size_t want = qr_uuid_equal(base_id, at) ? limit - count : QR_MIN(share, limit - count);
-        size_t got;
-        QR_TRY(claim_of_base(tx, worker_id, line, base_id, arena, ret_jobs + count, want, &got, err));
-        const bool is_alone = qr_uuid_equal(base_id, at);
-        at = base_id;
-        count += got;
-        /* another worker is at the rows of this base: the next one's turn */
-        passes = got > 0 ? 0 : passes + 1;
-        if (passes > 0 && (is_alone || passes == PASSES_MAX)) {
-            break;
-        }
+    qr_uuid base_id;
+    QR_TRY(next_base(tx, claim, ret_more, &base_id, err));
+    if (!*ret_more) {
+        return QR_OK;
     }
-    *ring = at;
-    *ret_count = count;
+    const bool is_alone = qr_uuid_equal(base_id, *claim->ring);
+    const size_t before = claim->count, left = claim->limit - before;
+    const size_t share = QR_MAX(claim->limit / 4, (size_t)1);
+    QR_TRY(claim_of_base(tx, claim, base_id, is_alone ? left : QR_MIN(share, left), err));
+    *claim->ring = base_id;
+    /* another worker is at the rows of this base: the next one's turn */
+    *passes = claim->count > before ? 0 : *passes + 1;
+    *ret_more = *passes == 0 || (!is_alone && *passes < PASSES_MAX);
+    return QR_OK;
+}
+
+qr_rc qr_jobs_claim(struct qr_tx *tx, struct qr_job_claim *claim, qr_err *err)
+{
+    claim->count = 0;
+    QR_TRY(qr_worker_require_lease(tx, claim->worker_id, err));
+    int64_t paused_since_ms;
+    QR_TRY(qr_queue_paused_since(tx, claim->queue, &paused_since_ms, err));
+    int passes = 0;
+    bool more = paused_since_ms == 0;
+    while (more && claim->count < claim->limit) {
+        QR_TRY(claim_turn(tx, claim, &passes, &more, err));
+    }
     return QR_OK;
 }
 

@@ -90,11 +90,20 @@ qr_rc qr_jobs_count(struct qr_tx *tx, enum qr_queue queue, enum qr_job_state sta
 
 /* ---- running ---- */
 
-/* Claims up to `limit` queued jobs of the queue for the worker, fair between bases: *ring is the base served last, and
- * moves on. Each gets a new fence. Nothing when the queue is paused; QR_LOST when the worker's lease is not valid.
- * `suspects` are jobs that were running when a process died; they are claimed apart from the others. */
-qr_rc qr_jobs_claim(struct qr_tx *tx, qr_uuid worker_id, enum qr_queue queue, bool suspects, qr_uuid *ring,
-                    struct qr_arena *arena, struct qr_job *ret_jobs, size_t limit, size_t *ret_count, qr_err *err);
+struct qr_job_claim {
+    qr_uuid worker_id;
+    enum qr_queue queue;
+    bool suspects; /* jobs that were running when a process died: claimed apart from the others */
+    qr_uuid *ring; /* the base served last; moves on */
+    struct qr_arena *arena;
+    struct qr_job *jobs; /* room for `limit` */
+    size_t limit;
+    size_t count; /* how many there are in the end */
+};
+
+/* Claims queued jobs of the queue for the worker, fair between bases. Each gets a new fence. Nothing when the queue is
+ * paused; QR_LOST when the worker's lease is not valid. */
+qr_rc qr_jobs_claim(struct qr_tx *tx, struct qr_job_claim *claim, qr_err *err);
 /* Whether there is a queued suspect that could be claimed. */
 qr_rc qr_jobs_suspect_waits(struct qr_tx *tx, enum qr_queue queue, bool *ret_waits, qr_err *err);
 

@@ -128,11 +128,16 @@ static qr_rc run_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     struct qr_job job;
     qr_uuid ring = {0};
-    size_t count;
     qr_arena_init(&arena, 0);
     QR_TRY(qr_worker_register(tx, running->worker_id, "somewhere, pid 7", err));
-    QR_TRY(qr_jobs_claim(tx, running->worker_id, running->queue, false, &ring, &arena, &job, 1, &count, err));
-    QR_CHECK_INT(1, count);
+    struct qr_job_claim claim = {.worker_id = running->worker_id,
+                                 .queue = running->queue,
+                                 .ring = &ring,
+                                 .arena = &arena,
+                                 .jobs = &job,
+                                 .limit = 1};
+    QR_TRY(qr_jobs_claim(tx, &claim, err));
+    QR_CHECK_INT(1, claim.count);
     if (running->progress) {
         QR_TRY(qr_jobs_set_progress(tx, job.id, job.fence, running->progress, 40, err));
     }

@@ -341,13 +341,18 @@ static qr_rc hold_jobs(struct qr_tx *tx, void *arg, qr_err *err)
     for (int i = 0; i < HELD_JOBS; i++) {
         qr_uuid id, ring = {0};
         struct qr_job job;
-        size_t count;
         QR_CLEANUP(qr_arena_done) struct qr_arena arena;
         qr_arena_init(&arena, 0);
         QR_TRY(qr_jobs_add(tx, qr_uuid_next(&hold->world->ids),
                            &(struct qr_job_spec){.queue = QR_QUEUE_CONVERT, .type = "test"}, &id, NULL, err));
-        QR_TRY(qr_jobs_claim(tx, hold->worker, QR_QUEUE_CONVERT, false, &ring, &arena, &job, 1, &count, err));
-        QR_CHECK_INT(1, count);
+        struct qr_job_claim claim = {.worker_id = hold->worker,
+                                     .queue = QR_QUEUE_CONVERT,
+                                     .ring = &ring,
+                                     .arena = &arena,
+                                     .jobs = &job,
+                                     .limit = 1};
+        QR_TRY(qr_jobs_claim(tx, &claim, err));
+        QR_CHECK_INT(1, claim.count);
     }
     return QR_OK;
 }

@@ -237,8 +237,16 @@ static qr_rc claim_jobs(struct qr_tx *tx, void *arg, qr_err *err)
     struct claiming *claiming = arg;
     struct qr_world_claim *claim = claiming->claim;
     claiming->ring = claim->ring;
-    return qr_jobs_claim(tx, claim->worker_id, claim->queue, claim->suspects, &claiming->ring, claiming->arena,
-                         claim->jobs, claim->limit, &claim->count, err);
+    struct qr_job_claim call = {.worker_id = claim->worker_id,
+                                .queue = claim->queue,
+                                .suspects = claim->suspects,
+                                .ring = &claiming->ring,
+                                .arena = claiming->arena,
+                                .jobs = claim->jobs,
+                                .limit = claim->limit};
+    const qr_rc rc = qr_jobs_claim(tx, &call, err);
+    claim->count = call.count;
+    return rc;
 }
 
 qr_rc qr_world_try_claim(struct qr_world *world, struct qr_world_claim *claim)
@@ -251,7 +259,7 @@ qr_rc qr_world_try_claim(struct qr_world *world, struct qr_world_claim *claim)
 
 size_t qr_world_claim(struct qr_world *world, qr_uuid worker_id, struct qr_job *ret_jobs, size_t limit)
 {
-    qr_err err = {0};
+    qr_err err;
     struct qr_world_claim claim = {.worker_id = worker_id, .queue = QR_QUEUE_CONVERT, .jobs = ret_jobs, .limit = limit};
     QR_CHECK_RC(QR_OK, qr_world_try_claim(world, &claim));
     return claim.count;
@@ -266,7 +274,7 @@ struct qr_job qr_world_claim_one(struct qr_world *world, qr_uuid worker_id)
 
 struct qr_job qr_world_claim_suspect(struct qr_world *world, qr_uuid worker_id)
 {
-    qr_err err = {0};
+    qr_err err;
     struct qr_job job;
     struct qr_world_claim claim = {
         .worker_id = worker_id, .queue = QR_QUEUE_CONVERT, .suspects = true, .jobs = &job, .limit = 1};
