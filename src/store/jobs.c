@@ -14,7 +14,7 @@
 
 enum { ADD_TRIES_MAX = 20 }; /* each needs another job of the key to end in just that moment */
 
-static qr_rc find_open(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_uuid *ret_id, qr_err *err)
+qr_rc qr_jobs_find_open(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_uuid *ret_id, qr_err *err)
 {
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
@@ -28,9 +28,7 @@ static qr_rc find_open(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_
     return qr_rows_end(&rows, err);
 }
 
-/* Holds the serial key's active job, so that it cannot end before our transaction does: its end must see and promote the
- * blocked job that we are about to add (J3). */
-static qr_rc lock_active(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_err *err)
+qr_rc qr_jobs_lock_active(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_err *err)
 {
     int64_t ignored;
     return qr_tx_get_i64(tx,
@@ -79,7 +77,7 @@ static qr_rc try_add(struct qr_tx *tx, const struct new_job *job, qr_uuid *ret_i
         return QR_OK;
     }
     if (job->idempotency_key.type != QR_VAL_NULL) {
-        QR_TRY(find_open(tx, job->idempotency_key, ret_existed, ret_id, err));
+        QR_TRY(qr_jobs_find_open(tx, job->idempotency_key, ret_existed, ret_id, err));
         if (*ret_existed) {
             *ret_done = true;
             return QR_OK;
@@ -87,7 +85,7 @@ static qr_rc try_add(struct qr_tx *tx, const struct new_job *job, qr_uuid *ret_i
     }
     bool is_held = false;
     if (job->serial_key.type != QR_VAL_NULL) {
-        QR_TRY(lock_active(tx, job->serial_key, &is_held, err));
+        QR_TRY(qr_jobs_lock_active(tx, job->serial_key, &is_held, err));
     }
     *ret_id = job->id;
     return is_held ? insert(tx, job, QR_JOB_BLOCKED, ret_done, err) : QR_OK;

@@ -153,20 +153,6 @@ static qr_rc insert_copy(struct qr_tx *tx, const struct original *original, qr_u
     return QR_OK;
 }
 
-static qr_rc find_open(struct qr_tx *tx, const struct original *original, bool *ret_found, qr_uuid *ret_id, qr_err *err)
-{
-    QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows,
-                       "SELECT id FROM job WHERE idempotency_key = ?1 AND idempotency_key IS NOT NULL "
-                       "AND state IN " QR_JOB_OPEN_SQL,
-                       QR_VALS(qr_val_blob(original->idempotency_key, QR_KEY_HASH_BYTES)), err));
-    *ret_found = qr_rows_next(&rows);
-    if (*ret_found) {
-        *ret_id = qr_rows_uuid(&rows, 0);
-    }
-    return qr_rows_end(&rows, err);
-}
-
 /* One try; *ret_done is false when the job that stood in the way has just ended. */
 static qr_rc try_again(struct qr_tx *tx, const struct original *original, qr_uuid new_id, qr_uuid *ret_id,
                        bool *ret_existed, bool *ret_done, qr_err *err)
@@ -175,19 +161,15 @@ static qr_rc try_again(struct qr_tx *tx, const struct original *original, qr_uui
     *ret_existed = false;
     QR_TRY(insert_copy(tx, original, new_id, QR_JOB_QUEUED, ret_done, err));
     if (!*ret_done && original->has_idempotency_key) {
-        QR_TRY(find_open(tx, original, ret_existed, ret_id, err));
+        QR_TRY(
+            qr_jobs_find_open(tx, qr_val_blob(original->idempotency_key, QR_KEY_HASH_BYTES), ret_existed, ret_id, err));
         *ret_done = *ret_existed;
     }
     if (*ret_done || !original->has_serial_key) {
         return QR_OK;
     }
-    /* held to our end: the end of the active job must see and promote the one that we block on it (J3) */
     bool is_held;
-    int64_t ignored;
-    QR_TRY(qr_tx_get_i64(tx,
-                         "SELECT fence FROM job WHERE serial_key = ?1 AND serial_key IS NOT NULL "
-                         "AND state IN " QR_JOB_ACTIVE_SQL " /*pg FOR UPDATE */",
-                         QR_VALS(qr_val_blob(original->serial_key, QR_KEY_HASH_BYTES)), &is_held, &ignored, err));
+    QR_TRY(qr_jobs_lock_active(tx, qr_val_blob(original->serial_key, QR_KEY_HASH_BYTES), &is_held, err));
     return is_held ? insert_copy(tx, original, new_id, QR_JOB_BLOCKED, ret_done, err) : QR_OK;
 }
 

@@ -14,27 +14,11 @@ static qr_uuid base_of(unsigned char number)
     return (qr_uuid){.bytes = {[0] = 7, [15] = number}};
 }
 
-struct many {
-    struct qr_world *world;
-    struct qr_job_spec spec;
-    int count;
-};
-
-static qr_rc add_many(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    const struct many *many = arg;
-    for (int i = 0; i < many->count; i++) {
-        qr_uuid id;
-        QR_TRY(qr_jobs_add(tx, qr_uuid_next(&many->world->ids), &many->spec, &id, NULL, err));
-    }
-    return QR_OK;
-}
-
 /* ---- adding ---- */
 
 static qr_rc add_and_fail(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    QR_TRY(add_many(tx, arg, err));
+    QR_TRY(qr_world_add_many_in(tx, arg, err));
     return qr_fail(err, QR_CODE_BAD_REQUEST, "the caller changed its mind");
 }
 
@@ -43,10 +27,10 @@ QR_DB_TEST(a_job_is_added_by_the_transaction_of_its_caller_or_not_at_all) /* I5 
     struct qr_world world;
     qr_world_open(&world, t, NULL);
     qr_err err = {0};
-    struct many many = {&world, {.queue = QR_QUEUE_CONVERT, .type = "work"}, 3};
+    struct qr_world_many many = {&world, {.queue = QR_QUEUE_CONVERT, .type = "work"}, 3};
     QR_CHECK_CODE(QR_CODE_BAD_REQUEST, qr_db_write(world.db, QR_DURABLE, add_and_fail, &many, &err));
     QR_CHECK_INT(0, qr_world_i64(&world, "SELECT count(*) FROM job"));
-    QR_CHECK_RC(QR_OK, qr_db_write(world.db, QR_DURABLE, add_many, &many, &err));
+    QR_CHECK_RC(QR_OK, qr_db_write(world.db, QR_DURABLE, qr_world_add_many_in, &many, &err));
     QR_CHECK_INT(3, qr_world_count(&world, QR_JOB_QUEUED));
     qr_world_close(&world);
 }

@@ -140,15 +140,9 @@ qr_uuid qr_world_add(struct qr_world *world, struct qr_job_spec spec)
     return qr_world_add_existed(world, spec, &existed);
 }
 
-struct many {
-    struct qr_world *world;
-    struct qr_job_spec spec;
-    int count;
-};
-
-static qr_rc add_many(struct qr_tx *tx, void *arg, qr_err *err)
+qr_rc qr_world_add_many_in(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    const struct many *many = arg;
+    const struct qr_world_many *many = arg;
     for (int i = 0; i < many->count; i++) {
         qr_uuid id;
         QR_TRY(qr_jobs_add(tx, qr_uuid_next(&many->world->ids), &many->spec, &id, NULL, err));
@@ -160,7 +154,7 @@ void qr_world_add_many(struct qr_world *world, struct qr_job_spec spec, int coun
 {
     spec.queue = QR_QUEUE_CONVERT;
     spec.type = "work";
-    qr_world_write(world, add_many, &(struct many){world, spec, count});
+    qr_world_write(world, qr_world_add_many_in, &(struct qr_world_many){world, spec, count});
 }
 
 struct looking {

@@ -37,6 +37,14 @@ void qr_world_notify(struct qr_world *world);
 
 /* ---- jobs ---- */
 
+/* arg of qr_world_add_many_in: that many jobs of the kind. */
+struct qr_world_many {
+    struct qr_world *world;
+    struct qr_job_spec spec;
+    int count;
+};
+qr_tx_fn qr_world_add_many_in;
+
 /* A job of queue convert and type "work" where the spec does not say otherwise. */
 qr_uuid qr_world_add(struct qr_world *world, struct qr_job_spec spec);
 qr_uuid qr_world_add_existed(struct qr_world *world, struct qr_job_spec spec, bool *ret_existed);
