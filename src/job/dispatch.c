@@ -3,7 +3,7 @@
  * The round works on a list of tasks that the books cannot lose meanwhile: only the dispatcher takes tasks out of them. */
 #include "base/failpoint.h"
 #include "base/mem.h"
-#include "job/runner_internal.h"
+#include "job/record.h"
 #include "store/jobs_find.h"
 
 #include <assert.h>
@@ -13,22 +13,12 @@ enum {
     ROUND_CLAIM_MAX = 256,
 };
 
-/* What one ended task becomes. */
-struct ending {
-    struct task *task;
-    const struct qr_outcome *outcome; /* the handler's, or that it is stuck */
-    bool is_too_late;                 /* past its time limit */
-    bool without_plan;
-    qr_rc rc; /* QR_OK: recorded; QR_LOST: thrown away; else the round fails */
-    enum qr_job_state state;
-};
-
 struct round {
     struct qr_runner *runner;
     qr_uuid worker_id;
     bool may_claim;
 
-    struct ending endings[ROUND_ENDED_MAX];
+    struct qr_ending endings[ROUND_ENDED_MAX];
     size_t ending_count;
     struct qr_outcome stuck; /* of handlers that do not return (R4) */
 
@@ -56,148 +46,6 @@ struct round {
     bool lease_is_lost, suspects_wait, is_more_due, is_more_to_look_at, progress_was_lost;
     bool is_in_doubt; /* the round failed, but its claims may have been committed: the answer was lost */
 };
-
-/* ---- recording ---- */
-
-/* What the job becomes after this outcome. */
-static enum qr_job_state state_after(const struct qr_job *job, const struct qr_outcome *outcome, bool cancelled)
-{
-    switch (outcome->kind) {
-    case QR_OUTCOME_COMPLETED:
-        return QR_JOB_COMPLETED;
-    case QR_OUTCOME_SKIPPED:
-        return QR_JOB_SKIPPED;
-    case QR_OUTCOME_SNOOZED:
-        return QR_JOB_SCHEDULED;
-    case QR_OUTCOME_FAILED:
-        break;
-    }
-    if (cancelled) {
-        return QR_JOB_QUEUED; /* it was told to end: not its failure */
-    }
-    switch (qr_code_info(outcome->error.code)->policy) {
-    case QR_POLICY_SKIP:
-        return QR_JOB_SKIPPED;
-    case QR_POLICY_RETRY:
-        return job->attempts + 1 < QR_JOB_ATTEMPTS_MAX ? QR_JOB_SCHEDULED : QR_JOB_FAILED;
-    case QR_POLICY_FAIL:
-        break;
-    }
-    return QR_JOB_FAILED;
-}
-
-static struct qr_job_release release_for(const struct ending *ending)
-{
-    const struct task *task = ending->task;
-    const struct qr_outcome *outcome = ending->outcome;
-    const struct qr_code_info *info = qr_code_info(outcome->error.code);
-    struct qr_job_release release = {.code = outcome->error.code == QR_CODE_NONE ? "" : info->name,
-                                     .message = outcome->error.msg,
-                                     .clears_suspicion = true};
-    if (outcome->kind == QR_OUTCOME_SNOOZED) {
-        release.outcome = "snoozed";
-        release.delay_ms = QR_MAX(outcome->delay_ms, (int64_t)1);
-    } else if (ending->state == QR_JOB_QUEUED) {
-        release.outcome = "handed_back";
-    } else {
-        release.outcome = ending->is_too_late ? "timed_out" : "retried";
-        release.delay_ms = qr_job_backoff_ms(task->job.attempts + 1, outcome->delay_ms, task->runner->options.rand);
-        release.counts_attempt = true;
-    }
-    return release;
-}
-
-/* Past its time limit a task that did not make it failed because it was too slow, whatever it says. */
-static void judge_time(struct ending *ending)
-{
-    struct task *task = ending->task;
-    const bool has_failed = ending->outcome->kind == QR_OUTCOME_FAILED;
-    ending->is_too_late = has_failed && task->limit_mono_ms && qr_runner_mono_ms(task->runner) >= task->limit_mono_ms;
-    if (ending->is_too_late && ending->outcome == &task->outcome) {
-        qr_fail(&task->outcome.error, QR_CODE_TIMEOUT, "the job took longer than its limit of %lld ms",
-                (long long)task->job.time_limit_ms);
-    }
-}
-
-/* What was reported last is seen although the time to write it had not come. */
-static qr_rc write_last_progress(struct qr_tx *tx, const struct ending *ending, qr_err *err)
-{
-    const struct task *task = ending->task;
-    if (ending->outcome != &task->outcome || !task->progress_is_new) {
-        return QR_OK; /* a stuck handler may be writing just now */
-    }
-    return qr_jobs_set_progress(tx, task->job.id, task->job.fence, task->progress_done, task->progress_total, err);
-}
-
-static bool is_worth_retry(const struct qr_outcome *outcome)
-{
-    return qr_code_info(outcome->error.code)->policy == QR_POLICY_RETRY;
-}
-
-/* J1 before anything else: a stale outcome must not reach the plan (R2). */
-static qr_rc record(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct ending *ending = arg;
-    struct task *task = ending->task;
-    const struct qr_plan *plan = &task->runner->options.plan;
-    const struct qr_outcome *outcome = ending->outcome;
-    QR_TRY(qr_jobs_require_fence(tx, task->job.id, task->job.fence, err));
-    ending->state = state_after(&task->job, outcome, atomic_load(&task->cancelled) && !ending->is_too_late);
-    if (ending->without_plan && ending->state == QR_JOB_FAILED && is_worth_retry(outcome)) {
-        ending->state = QR_JOB_SCHEDULED; /* however often: nobody would tell the item that it failed */
-    }
-    QR_TRY(write_last_progress(tx, ending, err));
-    if (plan->ended && !ending->without_plan) {
-        QR_TRY(plan->ended(tx, &task->job, ending->state, outcome, plan->arg, err));
-    }
-    QR_FAILPOINT("jobs.complete.before_commit", err);
-    if (qr_job_state_is_open(ending->state)) {
-        const struct qr_job_release release = release_for(ending);
-        return qr_jobs_release(tx, task->job.id, task->job.fence, &release, err);
-    }
-    const bool has_reason = outcome->error.code != QR_CODE_NONE;
-    return qr_jobs_finish(tx, task->job.id, task->job.fence, ending->state,
-                          has_reason ? qr_code_info(outcome->error.code)->name : "", outcome->error.msg, err);
-}
-
-static bool is_settled(const struct ending *ending)
-{
-    return ending->rc == QR_OK || ending->rc == QR_LOST;
-}
-
-/* An outcome whose plan cannot be carried out is the job's failure, and tried again like any other. Where the plan refuses
- * even that, the failure is recorded without it, so that one job does not hold up the others: put off when the plan may
- * succeed later, else for good; what it then leaves behind recovery finds. */
-static void record_ending(struct qr_tx *tx, struct ending *ending, qr_err *err)
-{
-    struct qr_outcome refused = {.kind = QR_OUTCOME_FAILED, .level = ending->outcome->level};
-    const struct qr_outcome *said = ending->outcome;
-    judge_time(ending);
-    ending->without_plan = false;
-    ending->rc = qr_tx_nested(tx, record, ending, &refused.error);
-    if (!is_settled(ending) && said->kind != QR_OUTCOME_FAILED) {
-        qr_err again = {0};
-        ending->outcome = &refused;
-        ending->rc = qr_tx_nested(tx, record, ending, &again);
-    }
-    if (!is_settled(ending)) {
-        ending->outcome = &refused;
-        ending->without_plan = true;
-        ending->rc = qr_tx_nested(tx, record, ending, err);
-    }
-    ending->outcome = said; /* the function may run again, and must then see what it saw first */
-}
-
-static qr_rc record_all(struct qr_tx *tx, struct round *round, qr_err *err)
-{
-    for (size_t i = 0; i < round->ending_count; i++) {
-        record_ending(tx, &round->endings[i], err);
-        if (!is_settled(&round->endings[i])) {
-            return round->endings[i].rc; /* the database is in trouble: the whole round is tried again */
-        }
-    }
-    return QR_OK;
-}
 
 struct release_call {
     const struct task *task;
@@ -294,7 +142,7 @@ static qr_rc run_round(struct qr_tx *tx, void *arg, qr_err *err)
     memcpy(round->ring, round->runner->ring, sizeof round->ring);
     qr_arena_reset(&round->arena);
     QR_TRY(qr_tx_now_ms(tx, &round->now_ms, err));
-    QR_TRY(record_all(tx, round, err));
+    QR_TRY(qr_record_endings(tx, round->endings, round->ending_count, err));
     QR_TRY(settle_watched(tx, round, err));
     QR_TRY(write_progress(tx, round, err));
     if (round->may_claim) {
@@ -311,7 +159,7 @@ static qr_rc run_round(struct qr_tx *tx, void *arg, qr_err *err)
 static void gather_ending(struct round *round, struct task *task, const struct qr_outcome *outcome, int *ending)
 {
     if (round->ending_count < ROUND_ENDED_MAX) {
-        round->endings[round->ending_count++] = (struct ending){.task = task, .outcome = outcome};
+        round->endings[round->ending_count++] = (struct qr_ending){.task = task, .outcome = outcome};
         ending[task->job.queue]++;
     }
 }
@@ -393,7 +241,7 @@ static enum qr_db_level level_of(const struct round *round)
     return level;
 }
 
-static void count_ending(struct qr_runner_stats *stats, const struct ending *ending)
+static void count_ending(struct qr_runner_stats *stats, const struct qr_ending *ending)
 {
     if (ending->rc == QR_LOST) {
         stats->lost++;
@@ -528,95 +376,4 @@ void qr_dispatch_round_free(struct round *round)
         qr_arena_done(&round->arena);
         qr_free(round);
     }
-}
-
-/* ---- the worker's own row ---- */
-
-struct registration {
-    struct qr_runner *runner;
-    qr_uuid id;
-    int64_t freed_count;
-};
-
-static qr_rc register_worker(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    const struct registration *registration = arg;
-    int64_t dead_count;
-    if (registration->runner->options.owns_all) {
-        QR_TRY(qr_workers_declare_dead(tx, true, registration->id, &dead_count, err));
-    }
-    return qr_worker_register(tx, registration->id, registration->runner->options.name, err);
-}
-
-struct crash {
-    const struct qr_plan *plan;
-    const struct qr_job *job;
-};
-
-static qr_rc plan_crash(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    const struct crash *crash = arg;
-    struct qr_outcome outcome = {.kind = QR_OUTCOME_FAILED};
-    qr_fail(&outcome.error, QR_CODE_CRASHED_WORKER, "the process died while it ran this job, too often to try again");
-    return crash->plan->ended(tx, crash->job, QR_JOB_FAILED, &outcome, crash->plan->arg, err);
-}
-
-/* Where the plan refuses, the job has failed all the same, as in record_ending: it must not keep the other jobs of the dead,
- * nor a process from starting. */
-qr_rc qr_plan_tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err QR_UNUSED)
-{
-    const struct qr_plan *plan = arg;
-    if (plan->ended) {
-        qr_err refusal = {0};
-        (void)qr_tx_nested(tx, plan_crash, &(struct crash){plan, job}, &refusal);
-    }
-    return QR_OK;
-}
-
-static qr_rc free_dead(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct registration *registration = arg;
-    return qr_workers_free_jobs(tx, qr_plan_tell_of_crash, &registration->runner->options.plan,
-                                &registration->freed_count, err);
-}
-
-qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err)
-{
-    struct registration registration = {.runner = runner};
-    do {
-        QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, free_dead, &registration, err));
-    } while (registration.freed_count == QR_JOB_BATCH_MAX);
-    return QR_OK;
-}
-
-qr_rc qr_dispatch_register(struct qr_runner *runner, qr_err *err)
-{
-    struct registration registration = {.runner = runner, .id = qr_uuid_next(runner->options.ids)};
-    QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, register_worker, &registration, err));
-    {
-        QR_HOLD(&runner->lock);
-        runner->worker_id = registration.id;
-        runner->lease_is_lost = false;
-    }
-    return runner->options.owns_all ? qr_dispatch_free_dead(runner, err) : QR_OK;
-}
-
-static qr_rc unregister_worker(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    return qr_worker_unregister(tx, *(const qr_uuid *)arg, err);
-}
-
-qr_rc qr_dispatch_unregister(struct qr_runner *runner, qr_err *err)
-{
-    return qr_db_write(runner->options.db, QR_RELAXED, unregister_worker, &runner->worker_id, err);
-}
-
-static qr_rc beat(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    return qr_worker_beat(tx, *(const qr_uuid *)arg, err);
-}
-
-qr_rc qr_dispatch_beat(struct qr_runner *runner, qr_uuid worker_id, qr_err *err)
-{
-    return qr_db_write(runner->options.db, QR_RELAXED, beat, &worker_id, err);
 }

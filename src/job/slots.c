@@ -99,6 +99,10 @@ static void strike_off(struct task *task)
 
 static void remove_from(struct task_list *list, const struct task *task)
 {
+    if (list->first == task) {
+        take_first(list);
+        return;
+    }
     struct task_list rest = {0};
     while (list->first) {
         struct task *at = take_first(list);

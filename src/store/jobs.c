@@ -14,7 +14,8 @@
 
 enum { ADD_TRIES_MAX = 20 }; /* each needs another job of the key to end in just that moment */
 
-qr_rc qr_jobs_find_open(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_uuid *ret_id, qr_err *err)
+/* The open job of the idempotency key. */
+static qr_rc find_open(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_uuid *ret_id, qr_err *err)
 {
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
@@ -28,7 +29,9 @@ qr_rc qr_jobs_find_open(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr
     return qr_rows_end(&rows, err);
 }
 
-qr_rc qr_jobs_lock_active(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_err *err)
+/* Holds the serial key's active job, so that it cannot end before our transaction does: its end must see and promote the
+ * blocked job that we are about to add (J3). */
+static qr_rc lock_active(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_err *err)
 {
     int64_t ignored;
     return qr_tx_get_i64(tx,
@@ -37,18 +40,10 @@ qr_rc qr_jobs_lock_active(struct qr_tx *tx, struct qr_val key, bool *ret_found, 
                          &key, 1, ret_found, &ignored, err);
 }
 
-struct new_job {
-    const struct qr_job_spec *spec;
-    qr_uuid id;
-    struct qr_val idempotency_key, serial_key;
-    unsigned char idempotency_hash[QR_KEY_HASH_BYTES], serial_hash[QR_KEY_HASH_BYTES];
-    int64_t now_ms;
-};
-
-static qr_rc insert(struct qr_tx *tx, const struct new_job *job, enum qr_job_state state, bool *ret_inserted,
-                    qr_err *err)
+static qr_rc insert(struct qr_tx *tx, const struct qr_new_job *job, int64_t now_ms, enum qr_job_state state,
+                    bool *ret_inserted, qr_err *err)
 {
-    const struct qr_job_spec *spec = job->spec;
+    const struct qr_job_spec *spec = &job->spec;
     int64_t changes;
     QR_TRY(qr_tx_exec(tx,
                       "INSERT INTO job (id, queue, type, base_id, item_id, generation, state, priority, run_at, "
@@ -57,27 +52,27 @@ static qr_rc insert(struct qr_tx *tx, const struct new_job *job, enum qr_job_sta
                       QR_VALS(qr_val_uuid(&job->id), qr_val_i64(spec->queue), qr_val_text(qr_str_of(spec->type)),
                               qr_val_uuid(&spec->base_id), qr_val_uuid_or_null(&spec->item_id),
                               qr_val_i64(spec->generation), qr_val_i64(state), qr_val_i64(spec->priority),
-                              qr_val_i64(spec->run_at_ms ? spec->run_at_ms : job->now_ms), job->idempotency_key,
+                              qr_val_i64(spec->run_at_ms ? spec->run_at_ms : now_ms), job->idempotency_key,
                               job->serial_key, qr_val_text(spec->args.len ? spec->args : QR_STR("{}")),
-                              qr_val_i64(spec->time_limit_ms), qr_val_i64(job->now_ms)),
+                              qr_val_i64(spec->time_limit_ms), qr_val_i64(now_ms)),
                       &changes, err));
     *ret_inserted = changes == 1;
     return QR_OK;
 }
 
 /* One try; *ret_done is false when the job that stood in the way has just ended. */
-static qr_rc try_add(struct qr_tx *tx, const struct new_job *job, qr_uuid *ret_id, bool *ret_existed, bool *ret_done,
-                     qr_err *err)
+static qr_rc try_add(struct qr_tx *tx, const struct qr_new_job *job, int64_t now_ms, qr_uuid *ret_id, bool *ret_existed,
+                     bool *ret_done, qr_err *err)
 {
     *ret_id = job->id;
     *ret_existed = false;
-    const bool is_due = job->spec->run_at_ms <= job->now_ms;
-    QR_TRY(insert(tx, job, is_due ? QR_JOB_QUEUED : QR_JOB_SCHEDULED, ret_done, err));
+    const bool is_due = job->spec.run_at_ms <= now_ms;
+    QR_TRY(insert(tx, job, now_ms, is_due ? QR_JOB_QUEUED : QR_JOB_SCHEDULED, ret_done, err));
     if (*ret_done) {
         return QR_OK;
     }
     if (job->idempotency_key.type != QR_VAL_NULL) {
-        QR_TRY(qr_jobs_find_open(tx, job->idempotency_key, ret_existed, ret_id, err));
+        QR_TRY(find_open(tx, job->idempotency_key, ret_existed, ret_id, err));
         if (*ret_existed) {
             *ret_done = true;
             return QR_OK;
@@ -85,31 +80,37 @@ static qr_rc try_add(struct qr_tx *tx, const struct new_job *job, qr_uuid *ret_i
     }
     bool is_held = false;
     if (job->serial_key.type != QR_VAL_NULL) {
-        QR_TRY(qr_jobs_lock_active(tx, job->serial_key, &is_held, err));
+        QR_TRY(lock_active(tx, job->serial_key, &is_held, err));
     }
     *ret_id = job->id;
-    return is_held ? insert(tx, job, QR_JOB_BLOCKED, ret_done, err) : QR_OK;
+    return is_held ? insert(tx, job, now_ms, QR_JOB_BLOCKED, ret_done, err) : QR_OK;
+}
+
+qr_rc qr_jobs_add_new(struct qr_tx *tx, const struct qr_new_job *job, qr_uuid *ret_id, bool *ret_existed, qr_err *err)
+{
+    QR_FAILPOINT("jobs.enqueue", err);
+    int64_t now_ms;
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    bool done = false;
+    for (int tries = 0; !done && tries < ADD_TRIES_MAX; tries++) {
+        QR_TRY(try_add(tx, job, now_ms, ret_id, ret_existed, &done, err));
+    }
+    if (!done) {
+        return qr_fail(err, QR_CODE_UNAVAILABLE, "too many jobs of one key begin and end at the same time");
+    }
+    return qr_tx_notify(tx, QR_JOBS_CHANNEL, err);
 }
 
 qr_rc qr_jobs_add(struct qr_tx *tx, qr_uuid new_id, const struct qr_job_spec *spec, qr_uuid *ret_id, bool *ret_existed,
                   qr_err *err)
 {
-    QR_FAILPOINT("jobs.enqueue", err);
-    struct new_job job = {.spec = spec, .id = new_id};
-    job.idempotency_key = qr_val_key(spec->idempotency_key, job.idempotency_hash);
-    job.serial_key = qr_val_key(spec->serial_key, job.serial_hash);
-    QR_TRY(qr_tx_now_ms(tx, &job.now_ms, err));
-    bool existed = false, done = false;
-    for (int tries = 0; !done && tries < ADD_TRIES_MAX; tries++) {
-        QR_TRY(try_add(tx, &job, ret_id, &existed, &done, err));
-    }
-    if (!done) {
-        return qr_fail(err, QR_CODE_UNAVAILABLE, "too many jobs of one key begin and end at the same time");
-    }
-    if (ret_existed) {
-        *ret_existed = existed;
-    }
-    return qr_tx_notify(tx, QR_JOBS_CHANNEL, err);
+    unsigned char idempotency_hash[QR_KEY_HASH_BYTES], serial_hash[QR_KEY_HASH_BYTES];
+    const struct qr_new_job job = {.spec = *spec,
+                                   .id = new_id,
+                                   .idempotency_key = qr_val_key(spec->idempotency_key, idempotency_hash),
+                                   .serial_key = qr_val_key(spec->serial_key, serial_hash)};
+    bool existed;
+    return qr_jobs_add_new(tx, &job, ret_id, ret_existed ? ret_existed : &existed, err);
 }
 
 /* ---- looking ---- */
@@ -281,46 +282,41 @@ static qr_rc promote_next(struct qr_tx *tx, struct qr_val serial_key, int64_t no
     }
 }
 
-qr_rc qr_jobs_finish(struct qr_tx *tx, qr_uuid id, int64_t fence, enum qr_job_state state, const char *code,
+static qr_rc promote_behind(struct qr_tx *tx, qr_uuid id, int64_t now_ms, qr_err *err)
+{
+    unsigned char key_bytes[QR_KEY_HASH_BYTES];
+    bool has_key = false;
+    {
+        QR_ROWS(rows);
+        QR_TRY(qr_tx_query(tx, &rows, "SELECT serial_key FROM job WHERE id = ?1", QR_VALS(qr_val_uuid(&id)), err));
+        has_key = qr_rows_next(&rows) && qr_rows_key(&rows, 0, key_bytes);
+        QR_TRY(qr_rows_end(&rows, err));
+    }
+    return has_key ? promote_next(tx, qr_val_blob(key_bytes, sizeof key_bytes), now_ms, err) : QR_OK;
+}
+
+qr_rc qr_jobs_finish(struct qr_tx *tx, const struct qr_job *job, enum qr_job_state state, const char *code,
                      const char *message, qr_err *err)
 {
     assert(qr_job_state_may_become(QR_JOB_RUNNING, state) && !qr_job_state_is_open(state));
-    int64_t now_ms;
+    int64_t now_ms, changes;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
-    unsigned char key_bytes[QR_KEY_HASH_BYTES];
-    bool found, has_key = false;
-    {
-        QR_ROWS(rows);
-        QR_TRY(qr_tx_query(tx, &rows,
-                           "UPDATE job SET state = ?3, finished_at = ?4, code = ?5, message = ?6 "
-                           "WHERE id = ?1 AND state = 4 AND fence = ?2 RETURNING serial_key",
-                           QR_VALS(qr_val_uuid(&id), qr_val_i64(fence), qr_val_i64(state), qr_val_i64(now_ms),
-                                   qr_val_text(qr_str_of(code)), qr_val_text(qr_str_of(message))),
-                           err));
-        found = qr_rows_next(&rows);
-        if (found) {
-            has_key = qr_rows_key(&rows, 0, key_bytes);
-        }
-        QR_TRY(qr_rows_end(&rows, err));
-    }
-    if (!found) {
+    QR_TRY(qr_tx_exec(tx,
+                      "UPDATE job SET state = ?3, finished_at = ?4, code = ?5, message = ?6 "
+                      "WHERE id = ?1 AND state = 4 AND fence = ?2",
+                      QR_VALS(qr_val_uuid(&job->id), qr_val_i64(job->fence), qr_val_i64(state), qr_val_i64(now_ms),
+                              qr_val_text(qr_str_of(code)), qr_val_text(qr_str_of(message))),
+                      &changes, err));
+    if (changes == 0) {
         return qr_fail(err, QR_CODE_LOST, "the job is no longer this worker's");
     }
-    return has_key ? promote_next(tx, qr_val_blob(key_bytes, sizeof key_bytes), now_ms, err) : QR_OK;
+    return job->has_serial_key ? promote_behind(tx, job->id, now_ms, err) : QR_OK;
 }
 
 qr_rc qr_jobs_release(struct qr_tx *tx, qr_uuid id, int64_t fence, const struct qr_job_release *release, qr_err *err)
 {
     int64_t now_ms, changes;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
-    QR_TRY(qr_tx_exec(
-        tx,
-        "INSERT INTO job_attempt (job_id, fence, worker_id, claimed_at, ended_at, outcome, code, message) "
-        "SELECT id, fence, worker_id, claimed_at, ?3, ?4, ?5, ?6 FROM job "
-        "WHERE id = ?1 AND state = 4 AND fence = ?2",
-        QR_VALS(qr_val_uuid(&id), qr_val_i64(fence), qr_val_i64(now_ms), qr_val_text(qr_str_of(release->outcome)),
-                qr_val_text(qr_str_of(release->code)), qr_val_text(qr_str_of(release->message))),
-        NULL, err));
     QR_TRY(qr_tx_exec(tx,
                       "UPDATE job SET state = ?3, fence = fence + 1, run_at = ?4, deadline_at = 0, code = ?5, "
                       "message = ?6, attempts = attempts + ?7, crashes = crashes + ?8, "
@@ -335,6 +331,13 @@ qr_rc qr_jobs_release(struct qr_tx *tx, qr_uuid id, int64_t fence, const struct 
     if (changes == 0) {
         return qr_fail(err, QR_CODE_LOST, "the job is no longer this worker's");
     }
+    QR_TRY(qr_tx_exec(
+        tx,
+        "INSERT INTO job_attempt (job_id, fence, worker_id, claimed_at, ended_at, outcome, code, message) "
+        "SELECT id, ?2, worker_id, claimed_at, ?3, ?4, ?5, ?6 FROM job WHERE id = ?1",
+        QR_VALS(qr_val_uuid(&id), qr_val_i64(fence), qr_val_i64(now_ms), qr_val_text(qr_str_of(release->outcome)),
+                qr_val_text(qr_str_of(release->code)), qr_val_text(qr_str_of(release->message))),
+        NULL, err));
     return qr_tx_notify(tx, QR_JOBS_CHANNEL, err);
 }
 

@@ -114,7 +114,7 @@ qr_rc qr_jobs_promote_due(struct qr_tx *tx, int64_t *ret_count, int64_t *ret_nex
 qr_rc qr_jobs_require_fence(struct qr_tx *tx, qr_uuid id, int64_t fence, qr_err *err);
 
 /* Ends a running job: COMPLETED, FAILED, SKIPPED or CANCELLED. */
-qr_rc qr_jobs_finish(struct qr_tx *tx, qr_uuid id, int64_t fence, enum qr_job_state state, const char *code,
+qr_rc qr_jobs_finish(struct qr_tx *tx, const struct qr_job *job, enum qr_job_state state, const char *code,
                      const char *message, qr_err *err);
 
 /* Takes a running job from its worker and puts it back in line. */

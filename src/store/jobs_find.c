@@ -100,26 +100,27 @@ qr_rc qr_workers_count_live(struct qr_tx *tx, int64_t *ret_count, qr_err *err)
 
 /* ---- once more ---- */
 
-/* What of the old job the copy needs besides what SQL copies. */
 struct original {
-    qr_uuid id;
-    enum qr_job_state state;
+    struct qr_job job;
     bool has_idempotency_key, has_serial_key;
     unsigned char idempotency_key[QR_KEY_HASH_BYTES], serial_key[QR_KEY_HASH_BYTES];
 };
 
-static qr_rc load_original(struct qr_tx *tx, struct original *original, qr_err *err)
+static qr_rc load_original(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, struct original *ret_original,
+                           qr_err *err)
 {
-    QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows, "SELECT state, idempotency_key, serial_key FROM job WHERE id = ?1",
-                       QR_VALS(qr_val_uuid(&original->id)), err));
-    if (!qr_rows_next(&rows)) {
-        QR_TRY(qr_rows_end(&rows, err));
+    bool found;
+    QR_TRY(qr_jobs_find(tx, id, arena, &found, &ret_original->job, err));
+    if (!found) {
         return qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
     }
-    original->state = (enum qr_job_state)qr_rows_i64(&rows, 0);
-    original->has_idempotency_key = qr_rows_key(&rows, 1, original->idempotency_key);
-    original->has_serial_key = qr_rows_key(&rows, 2, original->serial_key);
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT idempotency_key, serial_key FROM job WHERE id = ?1",
+                       QR_VALS(qr_val_uuid(&id)), err));
+    if (qr_rows_next(&rows)) {
+        ret_original->has_idempotency_key = qr_rows_key(&rows, 0, ret_original->idempotency_key);
+        ret_original->has_serial_key = qr_rows_key(&rows, 1, ret_original->serial_key);
+    }
     return qr_rows_end(&rows, err);
 }
 
@@ -135,56 +136,31 @@ static qr_rc require_retryable(enum qr_job_state state, qr_err *err)
     return QR_OK;
 }
 
-/* Nothing is inserted where a unique index forbids it (J2). */
-static qr_rc insert_copy(struct qr_tx *tx, const struct original *original, qr_uuid new_id, enum qr_job_state state,
-                         bool *ret_inserted, qr_err *err)
+static struct qr_val key_or_null(bool has_key, const unsigned char *hash)
 {
-    int64_t now_ms, changes;
-    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
-    QR_TRY(qr_tx_exec(
-        tx,
-        "INSERT INTO job (id, queue, type, base_id, item_id, generation, state, priority, run_at, idempotency_key, "
-        "serial_key, args, time_limit, created_at) SELECT ?2, queue, type, base_id, item_id, generation, ?3, priority, "
-        "?4, idempotency_key, serial_key, args, time_limit, ?5 FROM job WHERE id = ?1 ON CONFLICT DO NOTHING",
-        QR_VALS(qr_val_uuid(&original->id), qr_val_uuid(&new_id), qr_val_i64(state), qr_val_i64(now_ms),
-                qr_val_i64(now_ms)),
-        &changes, err));
-    *ret_inserted = changes == 1;
-    return QR_OK;
-}
-
-/* One try; *ret_done is false when the job that stood in the way has just ended. */
-static qr_rc try_again(struct qr_tx *tx, const struct original *original, qr_uuid new_id, qr_uuid *ret_id,
-                       bool *ret_existed, bool *ret_done, qr_err *err)
-{
-    *ret_id = new_id;
-    *ret_existed = false;
-    QR_TRY(insert_copy(tx, original, new_id, QR_JOB_QUEUED, ret_done, err));
-    if (!*ret_done && original->has_idempotency_key) {
-        QR_TRY(
-            qr_jobs_find_open(tx, qr_val_blob(original->idempotency_key, QR_KEY_HASH_BYTES), ret_existed, ret_id, err));
-        *ret_done = *ret_existed;
-    }
-    if (*ret_done || !original->has_serial_key) {
-        return QR_OK;
-    }
-    bool is_held;
-    QR_TRY(qr_jobs_lock_active(tx, qr_val_blob(original->serial_key, QR_KEY_HASH_BYTES), &is_held, err));
-    return is_held ? insert_copy(tx, original, new_id, QR_JOB_BLOCKED, ret_done, err) : QR_OK;
+    return has_key ? qr_val_blob(hash, QR_KEY_HASH_BYTES) : qr_val_null();
 }
 
 qr_rc qr_jobs_add_again(struct qr_tx *tx, qr_uuid id, qr_uuid new_id, qr_uuid *ret_id, bool *ret_existed, qr_err *err)
 {
-    enum { TRIES_MAX = 20 }; /* each needs another job of the key to end in just that moment */
-    struct original original = {.id = id};
-    QR_TRY(load_original(tx, &original, err));
-    QR_TRY(require_retryable(original.state, err));
-    bool done = false;
-    for (int tries = 0; !done && tries < TRIES_MAX; tries++) {
-        QR_TRY(try_again(tx, &original, new_id, ret_id, ret_existed, &done, err));
-    }
-    if (!done) {
-        return qr_fail(err, QR_CODE_UNAVAILABLE, "too many jobs of one key begin and end at the same time");
-    }
-    return qr_tx_notify(tx, QR_JOBS_CHANNEL, err);
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct original original = {0};
+    QR_TRY(load_original(tx, id, &arena, &original, err));
+    const struct qr_job *job = &original.job;
+    QR_TRY(require_retryable(job->state, err));
+    const struct qr_new_job copy = {
+        .spec = {.queue = job->queue,
+                 .type = job->type,
+                 .base_id = job->base_id,
+                 .item_id = job->item_id,
+                 .generation = job->generation,
+                 .priority = (int)job->priority,
+                 .args = qr_str_of(job->args),
+                 .time_limit_ms = job->time_limit_ms},
+        .id = new_id,
+        .idempotency_key = key_or_null(original.has_idempotency_key, original.idempotency_key),
+        .serial_key = key_or_null(original.has_serial_key, original.serial_key),
+    };
+    return qr_jobs_add_new(tx, &copy, ret_id, ret_existed, err);
 }

@@ -36,13 +36,15 @@ bool qr_rows_key(const struct qr_rows *rows, int column, unsigned char ret_hash[
 /* The job in the current row of QR_JOB_COLUMNS; texts are copied to the arena. */
 qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_job *ret_job, qr_err *err);
 
-/* ---- what stands in the way of adding one (jobs.c) ---- */
+/* ---- adding one (jobs.c) ---- */
 
-/* The open job of the idempotency key. */
-qr_rc qr_jobs_find_open(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_uuid *ret_id, qr_err *err);
-/* Holds the serial key's active job, so that it cannot end before our transaction does: its end must see and promote the
- * blocked job that we are about to add (J3). */
-qr_rc qr_jobs_lock_active(struct qr_tx *tx, struct qr_val key, bool *ret_found, qr_err *err);
+struct qr_new_job {
+    struct qr_job_spec spec; /* without its keys: they are below, as stored */
+    qr_uuid id;
+    struct qr_val idempotency_key, serial_key;
+};
+
+qr_rc qr_jobs_add_new(struct qr_tx *tx, const struct qr_new_job *job, qr_uuid *ret_id, bool *ret_existed, qr_err *err);
 
 /* ---- workers ---- */
 

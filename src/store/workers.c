@@ -66,7 +66,7 @@ static qr_rc fail_crashed(struct qr_tx *tx, const struct qr_job *job, qr_job_fai
 {
     QR_TRY(qr_tx_exec(tx, "UPDATE job SET crashes = crashes + 1 WHERE id = ?1 AND state = 4 AND fence = ?2",
                       QR_VALS(qr_val_uuid(&job->id), qr_val_i64(job->fence)), NULL, err));
-    QR_TRY(qr_jobs_finish(tx, job->id, job->fence, QR_JOB_FAILED, qr_code_info(QR_CODE_CRASHED_WORKER)->name,
+    QR_TRY(qr_jobs_finish(tx, job, QR_JOB_FAILED, qr_code_info(QR_CODE_CRASHED_WORKER)->name,
                           "the process died while it ran this job, too often to try again", err));
     return on_failed ? on_failed(tx, job, arg, err) : QR_OK;
 }

@@ -292,7 +292,7 @@ struct ending {
 static qr_rc finish(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct ending *ending = arg;
-    return qr_jobs_finish(tx, ending->job->id, ending->job->fence, ending->state, "", "", err);
+    return qr_jobs_finish(tx, ending->job, ending->state, "", "", err);
 }
 
 qr_rc qr_world_finish(struct qr_world *world, const struct qr_job *job, enum qr_job_state state)

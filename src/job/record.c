@@ -1,0 +1,178 @@
+#include "job/record.h"
+
+#include "base/failpoint.h"
+
+/* What the job becomes after this outcome. */
+static enum qr_job_state state_after(const struct qr_job *job, const struct qr_outcome *outcome, bool cancelled)
+{
+    switch (outcome->kind) {
+    case QR_OUTCOME_COMPLETED:
+        return QR_JOB_COMPLETED;
+    case QR_OUTCOME_SKIPPED:
+        return QR_JOB_SKIPPED;
+    case QR_OUTCOME_SNOOZED:
+        return QR_JOB_SCHEDULED;
+    case QR_OUTCOME_FAILED:
+        break;
+    }
+    if (cancelled) {
+        return QR_JOB_QUEUED; /* it was told to end: not its failure */
+    }
+    switch (qr_code_info(outcome->error.code)->policy) {
+    case QR_POLICY_SKIP:
+        return QR_JOB_SKIPPED;
+    case QR_POLICY_RETRY:
+        return job->attempts + 1 < QR_JOB_ATTEMPTS_MAX ? QR_JOB_SCHEDULED : QR_JOB_FAILED;
+    case QR_POLICY_FAIL:
+        break;
+    }
+    return QR_JOB_FAILED;
+}
+
+static struct qr_job_release release_for(const struct qr_ending *ending)
+{
+    const struct task *task = ending->task;
+    const struct qr_outcome *outcome = ending->outcome;
+    const struct qr_code_info *info = qr_code_info(outcome->error.code);
+    struct qr_job_release release = {.code = outcome->error.code == QR_CODE_NONE ? "" : info->name,
+                                     .message = outcome->error.msg,
+                                     .clears_suspicion = true};
+    if (outcome->kind == QR_OUTCOME_SNOOZED) {
+        release.outcome = "snoozed";
+        release.delay_ms = QR_MAX(outcome->delay_ms, (int64_t)1);
+    } else if (ending->state == QR_JOB_QUEUED) {
+        release.outcome = "handed_back";
+    } else {
+        release.outcome = ending->is_too_late ? "timed_out" : "retried";
+        release.delay_ms = qr_job_backoff_ms(task->job.attempts + 1, outcome->delay_ms, task->runner->options.rand);
+        release.counts_attempt = true;
+    }
+    return release;
+}
+
+/* Past its time limit a task that did not make it failed because it was too slow, whatever it says. */
+static void judge_time(struct qr_ending *ending)
+{
+    struct task *task = ending->task;
+    const bool has_failed = ending->outcome->kind == QR_OUTCOME_FAILED;
+    ending->is_too_late = has_failed && task->limit_mono_ms && qr_runner_mono_ms(task->runner) >= task->limit_mono_ms;
+    if (ending->is_too_late && ending->outcome == &task->outcome) {
+        qr_fail(&task->outcome.error, QR_CODE_TIMEOUT, "the job took longer than its limit of %lld ms",
+                (long long)task->job.time_limit_ms);
+    }
+}
+
+/* What was reported last is seen although the time to write it had not come. */
+static qr_rc write_last_progress(struct qr_tx *tx, const struct qr_ending *ending, qr_err *err)
+{
+    const struct task *task = ending->task;
+    if (ending->outcome != &task->outcome || !task->progress_is_new) {
+        return QR_OK; /* a stuck handler may be writing just now */
+    }
+    return qr_jobs_set_progress(tx, task->job.id, task->job.fence, task->progress_done, task->progress_total, err);
+}
+
+static bool is_worth_retry(const struct qr_outcome *outcome)
+{
+    return qr_code_info(outcome->error.code)->policy == QR_POLICY_RETRY;
+}
+
+/* Where the fence does not match, this changes nothing. */
+static qr_rc settle(struct qr_tx *tx, const struct qr_ending *ending, qr_err *err)
+{
+    const struct qr_job *job = &ending->task->job;
+    const struct qr_outcome *outcome = ending->outcome;
+    QR_TRY(write_last_progress(tx, ending, err));
+    if (qr_job_state_is_open(ending->state)) {
+        const struct qr_job_release release = release_for(ending);
+        return qr_jobs_release(tx, job->id, job->fence, &release, err);
+    }
+    const bool has_reason = outcome->error.code != QR_CODE_NONE;
+    return qr_jobs_finish(tx, job, ending->state, has_reason ? qr_code_info(outcome->error.code)->name : "",
+                          outcome->error.msg, err);
+}
+
+/* The job's own row first: it is where the fence is checked (J1), and a stale outcome must not reach the plan (R2). */
+static qr_rc record(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct qr_ending *ending = arg;
+    struct task *task = ending->task;
+    const struct qr_plan *plan = &task->runner->options.plan;
+    const struct qr_outcome *outcome = ending->outcome;
+    ending->state = state_after(&task->job, outcome, atomic_load(&task->cancelled) && !ending->is_too_late);
+    if (ending->without_plan && ending->state == QR_JOB_FAILED && is_worth_retry(outcome)) {
+        ending->state = QR_JOB_SCHEDULED; /* however often: nobody would tell the item that it failed */
+    }
+    const qr_rc rc = settle(tx, ending, err);
+    ending->is_lost = rc == QR_LOST;
+    QR_TRY(rc);
+    if (plan->ended && !ending->without_plan) {
+        QR_TRY(plan->ended(tx, &task->job, ending->state, outcome, plan->arg, err));
+    }
+    QR_FAILPOINT("jobs.complete.before_commit", err);
+    return QR_OK;
+}
+
+static bool is_settled(const struct qr_ending *ending)
+{
+    return ending->rc == QR_OK || ending->rc == QR_LOST;
+}
+
+/* An outcome whose plan cannot be carried out is the job's failure, and tried again like any other. Where the plan refuses
+ * even that, the failure is recorded without it, so that one job does not hold up the others: put off when the plan may
+ * succeed later, else for good; what it then leaves behind recovery finds. */
+static void record_ending(struct qr_tx *tx, struct qr_ending *ending, qr_err *err)
+{
+    struct qr_outcome refused = {.kind = QR_OUTCOME_FAILED, .level = ending->outcome->level};
+    const struct qr_outcome *said = ending->outcome;
+    judge_time(ending);
+    ending->without_plan = false;
+    ending->rc = qr_tx_nested(tx, record, ending, &refused.error);
+    if (!is_settled(ending) && said->kind != QR_OUTCOME_FAILED) {
+        qr_err again = {0};
+        ending->outcome = &refused;
+        ending->rc = qr_tx_nested(tx, record, ending, &again);
+    }
+    if (!is_settled(ending)) {
+        ending->outcome = &refused;
+        ending->without_plan = true;
+        ending->rc = qr_tx_nested(tx, record, ending, err);
+    }
+    ending->outcome = said; /* the function may run again, and must then see what it saw first */
+}
+
+struct together {
+    struct qr_ending *endings;
+    size_t count;
+};
+
+static qr_rc record_together(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct together *together = arg;
+    for (size_t i = 0; i < together->count; i++) {
+        struct qr_ending *ending = &together->endings[i];
+        judge_time(ending);
+        ending->without_plan = false;
+        ending->rc = record(tx, ending, err);
+        if (ending->rc != QR_OK && !ending->is_lost) {
+            return ending->rc;
+        }
+    }
+    return QR_OK;
+}
+
+/* Together first: a savepoint for each would cost more than the record itself. If one fails, each on its own. */
+qr_rc qr_record_endings(struct qr_tx *tx, struct qr_ending *endings, size_t count, qr_err *err)
+{
+    qr_err ignored = {0};
+    if (count > 1 && qr_tx_nested(tx, record_together, &(struct together){endings, count}, &ignored) == QR_OK) {
+        return QR_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        record_ending(tx, &endings[i], err);
+        if (!is_settled(&endings[i])) {
+            return endings[i].rc; /* the database is in trouble: the whole round is tried again */
+        }
+    }
+    return QR_OK;
+}

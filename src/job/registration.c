@@ -1,0 +1,91 @@
+/* The worker's own row: its registration, its lease, and what becomes of the jobs of dead workers. */
+#include "job/runner_internal.h"
+
+struct registration {
+    struct qr_runner *runner;
+    qr_uuid id;
+    int64_t freed_count;
+};
+
+static qr_rc register_worker(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct registration *registration = arg;
+    int64_t dead_count;
+    if (registration->runner->options.owns_all) {
+        QR_TRY(qr_workers_declare_dead(tx, true, registration->id, &dead_count, err));
+    }
+    return qr_worker_register(tx, registration->id, registration->runner->options.name, err);
+}
+
+struct crash {
+    const struct qr_plan *plan;
+    const struct qr_job *job;
+};
+
+static qr_rc plan_crash(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct crash *crash = arg;
+    struct qr_outcome outcome = {.kind = QR_OUTCOME_FAILED};
+    qr_fail(&outcome.error, QR_CODE_CRASHED_WORKER, "the process died while it ran this job, too often to try again");
+    return crash->plan->ended(tx, crash->job, QR_JOB_FAILED, &outcome, crash->plan->arg, err);
+}
+
+/* Where the plan refuses, the job has failed all the same, as in record_ending: it must not keep the other jobs of the dead,
+ * nor a process from starting. */
+qr_rc qr_plan_tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err QR_UNUSED)
+{
+    const struct qr_plan *plan = arg;
+    if (plan->ended) {
+        qr_err refusal = {0};
+        (void)qr_tx_nested(tx, plan_crash, &(struct crash){plan, job}, &refusal);
+    }
+    return QR_OK;
+}
+
+static qr_rc free_dead(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct registration *registration = arg;
+    return qr_workers_free_jobs(tx, qr_plan_tell_of_crash, &registration->runner->options.plan,
+                                &registration->freed_count, err);
+}
+
+qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err)
+{
+    struct registration registration = {.runner = runner};
+    do {
+        QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, free_dead, &registration, err));
+    } while (registration.freed_count == QR_JOB_BATCH_MAX);
+    return QR_OK;
+}
+
+qr_rc qr_dispatch_register(struct qr_runner *runner, qr_err *err)
+{
+    struct registration registration = {.runner = runner, .id = qr_uuid_next(runner->options.ids)};
+    QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, register_worker, &registration, err));
+    {
+        QR_HOLD(&runner->lock);
+        runner->worker_id = registration.id;
+        runner->lease_is_lost = false;
+    }
+    return runner->options.owns_all ? qr_dispatch_free_dead(runner, err) : QR_OK;
+}
+
+static qr_rc unregister_worker(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_worker_unregister(tx, *(const qr_uuid *)arg, err);
+}
+
+qr_rc qr_dispatch_unregister(struct qr_runner *runner, qr_err *err)
+{
+    return qr_db_write(runner->options.db, QR_RELAXED, unregister_worker, &runner->worker_id, err);
+}
+
+static qr_rc beat(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_worker_beat(tx, *(const qr_uuid *)arg, err);
+}
+
+qr_rc qr_dispatch_beat(struct qr_runner *runner, qr_uuid worker_id, qr_err *err)
+{
+    return qr_db_write(runner->options.db, QR_RELAXED, beat, &worker_id, err);
+}
