@@ -131,3 +131,16 @@ char *qr_arena_printf(struct qr_arena *arena, const char *fmt, ...)
     va_end(again);
     return text;
 }
+
+char *qr_arena_copy_utf8(struct qr_arena *arena, qr_str bytes)
+{
+    char *text = qr_arena_copy(arena, bytes);
+    for (size_t i = 0; text && i < bytes.len;) {
+        const size_t len = qr_utf8_char_len((qr_str){bytes.ptr + i, bytes.len - i});
+        if (len == 0 || text[i] == '\0') {
+            text[i] = '?';
+        }
+        i += len ? len : 1;
+    }
+    return text;
+}

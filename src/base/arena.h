@@ -25,3 +25,5 @@ void *qr_arena_array(struct qr_arena *arena, size_t count, size_t size_bytes) QR
 /* A copy with a NUL behind it. */
 char *qr_arena_copy(struct qr_arena *arena, qr_str text) QR_MUST_USE;
 char *qr_arena_printf(struct qr_arena *arena, const char *fmt, ...) QR_PRINTF(2, 3) QR_MUST_USE;
+/* A copy for people, whatever the bytes are: valid UTF-8 without NUL, with a question mark for each byte that was not. */
+char *qr_arena_copy_utf8(struct qr_arena *arena, qr_str bytes) QR_MUST_USE;

@@ -19,6 +19,10 @@ QR_CODE(VERSION_CONFLICT,   "version_conflict",   QR_CONFLICT,    409, 3, QR_POL
 QR_CODE(NOT_TERMINAL,       "not_terminal",       QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Wait until it has ended, or cancel it first.")
 QR_CODE(NOT_FAILED,         "not_failed",         QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Nothing; only what failed or was cancelled can be tried again.")
 QR_CODE(NOT_OPEN,           "not_open",           QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Nothing; it has already ended.")
+QR_CODE(NOT_COMPLETED,      "not_completed",      QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Wait until the item is completed.")
+QR_CODE(NOT_EMPTY,          "not_empty",          QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Confirm that everything in it may go (confirm=true), or delete its items first.")
+QR_CODE(BASE_FAILED,        "base_failed",        QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "See the base's error, then restore the base.")
+QR_CODE(ENQUEUE_FAILED,     "enqueue_failed",     QR_UNAVAILABLE, 503, 5, QR_POLICY_FAIL,  "Retry the items that failed; those that were accepted go on.")
 QR_CODE(PAYLOAD_TOO_LARGE,  "payload_too_large",  QR_TOO_LARGE,   413, 2, QR_POLICY_FAIL,  "Send less at once; the message states the limit.")
 QR_CODE(FORBIDDEN,          "forbidden",          QR_DENIED,      403, 3, QR_POLICY_FAIL,  "Ask for the permission the message names.")
 QR_CODE(USAGE,              "usage",              QR_INVALID,     400, 2, QR_POLICY_FAIL,  "See `quire help COMMAND`.")
@@ -41,6 +45,20 @@ QR_CODE(DATA_CORRUPT,       "data_corrupt",       QR_CORRUPT,     503, 5, QR_POL
 QR_CODE(SCHEMA_NEWER,       "schema_newer",       QR_CONFLICT,    503, 5, QR_POLICY_FAIL,  "The data was written by a newer Quire: use that version or a later one.")
 
 /* what ends a job or an item */
+QR_CODE(UNSUPPORTED_TYPE,   "unsupported_type",   QR_INVALID,     415, 1, QR_POLICY_FAIL,  "Convert it to a format that Quire reads, or configure a file processor.")
+QR_CODE(TOO_LARGE,          "too_large",          QR_TOO_LARGE,   413, 1, QR_POLICY_FAIL,  "Raise the base's limit, or split the file.")
+QR_CODE(CORRUPT,            "corrupt",            QR_CORRUPT,     422, 1, QR_POLICY_FAIL,  "Check the file: its content does not fit its format.")
+QR_CODE(SOURCE_MISSING,     "source_missing",     QR_NOT_FOUND,   404, 1, QR_POLICY_FAIL,  "Put the file or folder back, or delete the item.")
+QR_CODE(SOURCE_UNREADABLE,  "source_unreadable",  QR_DENIED,      422, 1, QR_POLICY_FAIL,  "Give this user permission to read it, or wait until it stops changing; then retry.")
+QR_CODE(CONVERSION_FAILED,  "conversion_failed",  QR_INVALID,     422, 1, QR_POLICY_FAIL,  "See the converter's message; then retry.")
+QR_CODE(CONVERSION_TIMEOUT, "conversion_timeout", QR_TIMEOUT,     504, 1, QR_POLICY_FAIL,  "Split the file, or give the converter more power; then retry.")
+QR_CODE(CHUNKS_FAILED,      "chunks_failed",      QR_INVALID,     422, 1, QR_POLICY_FAIL,  "See which chunks could not be embedded; change the text or the chunk size, then retry.")
+QR_CODE(EMBEDDING_FAILED,   "embedding_failed",   QR_UNAVAILABLE, 502, 1, QR_POLICY_RETRY, "See the embedding provider's message; then retry.")
+QR_CODE(DIMENSION_MISMATCH, "dimension_mismatch", QR_CONFLICT,    409, 1, QR_POLICY_FAIL,  "The model's dimension changed: restore the base, or set the model back.")
+QR_CODE(INTERRUPTED,        "interrupted",        QR_UNAVAILABLE, 503, 1, QR_POLICY_FAIL,  "The process ended while it was worked on: retry it.")
+QR_CODE(STAGE_SKIPPED,      "stage_skipped",      QR_BUG,         500, 1, QR_POLICY_FAIL,  "A stage declined without a known reason: report it, then retry.")
+QR_CODE(LIMIT_EXCEEDED,     "limit_exceeded",     QR_TOO_LARGE,   422, 1, QR_POLICY_FAIL,  "Raise the limit that the message names, or leave something out.")
+QR_CODE(DELETING,           "deleting",           QR_STALE,       409, 3, QR_POLICY_SKIP,  "Nothing; it is being deleted.")
 QR_CODE(CRASHED_WORKER,     "crashed_worker",     QR_BUG,         500, 1, QR_POLICY_FAIL,  "Look at this item's content: the process died each time it was worked on. Retry it after an upgrade.")
 
 /* what a job's write meets: the work is no longer wanted */

@@ -7,3 +7,9 @@ enum { QR_HASH_BYTES = 16 };
 
 /* 128 bits, so that two different keys are never taken for one. */
 void qr_hash_128(qr_str text, unsigned char ret_hash[static QR_HASH_BYTES]);
+
+enum { QR_HASH_256_BYTES = 2 * QR_HASH_BYTES };
+
+/* 256 bits of two texts, told apart from any other two: two hashes with different seeds over `a`, a NUL and `b`, where `a`
+ * holds no NUL. */
+void qr_hash_256(qr_str a, qr_str b, unsigned char ret_hash[static QR_HASH_256_BYTES]);

@@ -2,8 +2,10 @@
  * jansson would recurse into too deeply or blow up in memory, before jansson sees it.
  *
  * jansson (2.14) does not look at failed allocations while it reads a token: it drops the byte and goes on. A text read
- * that way is wrong without an error, or wrongly called malformed. So its allocator is wrapped once in one that takes
- * note, and whatever was parsed while an allocation failed counts as out of memory. */
+ * that way is wrong without an error, or wrongly called malformed; and where the byte was the quote that ends a string, or
+ * one behind a backslash, jansson runs past the end of its buffer or aborts. So its allocator is wrapped once in one that
+ * takes note and, the first time during a parse, helps out with a block set aside for it: no byte of the string at hand is
+ * lost. After that jansson is told that the text ends there, and the outcome is out of memory. */
 #include "base/json.h"
 
 #include <pthread.h>
@@ -12,20 +14,26 @@
  * jansson too stay in its own allocator. */
 static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 static json_malloc_t unwatched_malloc;
+static json_free_t unwatched_free;
 static _Thread_local unsigned failed_allocations;
+static _Thread_local void *spare; /* NULL = none: no parse under way, or it was used */
+static _Thread_local size_t spare_bytes;
 
 static void *watched_malloc(size_t size_bytes)
 {
     void *block = unwatched_malloc(size_bytes);
     if (!block) {
         failed_allocations++;
+        if (size_bytes <= spare_bytes) {
+            block = spare;
+            spare = NULL;
+        }
     }
     return block;
 }
 
 static void watch_allocations(void)
 {
-    json_free_t unwatched_free;
     json_get_alloc_funcs(&unwatched_malloc, &unwatched_free);
     json_set_alloc_funcs(watched_malloc, unwatched_free);
 }
@@ -36,10 +44,13 @@ struct scan {
     unsigned depth;
     size_t values; /* at most this many; a little more than there are */
     bool in_string, escaped;
+    size_t string_bytes, string_bytes_max; /* between the quotes: of the string at hand, of the longest one */
 };
 
 static void scan_string_byte(struct scan *scan, char c)
 {
+    scan->string_bytes++;
+    scan->string_bytes_max = QR_MAX(scan->string_bytes_max, scan->string_bytes);
     if (scan->escaped) {
         scan->escaped = false;
     } else if (c == '\\') {
@@ -54,6 +65,7 @@ static void scan_byte(struct scan *scan, char c)
     switch (c) {
     case '"':
         scan->in_string = true;
+        scan->string_bytes = 0;
         break;
     case '[':
     case '{':
@@ -87,7 +99,7 @@ static qr_rc fail_at(qr_str text, size_t index, const char *what, qr_err *err)
     return qr_fail(err, QR_CODE_BAD_REQUEST, "not valid JSON: line %zu, column %zu: %s", line, column, what);
 }
 
-static qr_rc check_limits(qr_str text, const struct qr_json_limits *limits, qr_err *err)
+static qr_rc check_limits(qr_str text, const struct qr_json_limits *limits, size_t *ret_string_bytes_max, qr_err *err)
 {
     if (text.len > limits->size_bytes_max) {
         return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "the JSON text is larger than %zu bytes",
@@ -111,6 +123,7 @@ static qr_rc check_limits(qr_str text, const struct qr_json_limits *limits, qr_e
                            limits->values_max);
         }
     }
+    *ret_string_bytes_max = scan.string_bytes_max;
     return QR_OK;
 }
 
@@ -134,14 +147,42 @@ static qr_rc fail_parse(const json_error_t *error, qr_err *err)
                    (int)len, what);
 }
 
+/* Byte by byte, so that nothing more is read once an allocation has failed. */
+struct reader {
+    qr_str rest;
+    unsigned failed_before;
+};
+
+static size_t read_byte(void *buffer, size_t size_bytes QR_UNUSED, void *arg)
+{
+    struct reader *reader = arg;
+    if (reader->rest.len == 0 || failed_allocations != reader->failed_before) {
+        return 0;
+    }
+    *(char *)buffer = *reader->rest.ptr++;
+    reader->rest.len--;
+    return 1;
+}
+
 qr_rc qr_json_parse(qr_str text, const struct qr_json_limits *limits, json_t **ret_value, qr_err *err)
 {
-    QR_TRY(check_limits(text, limits, err));
+    size_t string_bytes_max = 0;
+    QR_TRY(check_limits(text, limits, &string_bytes_max, err));
     pthread_once(&watch_once, watch_allocations);
-    const unsigned failed_before = failed_allocations;
+    /* jansson doubles its buffer: at most to twice the string, its quotes and the NUL */
+    spare_bytes = 2 * (string_bytes_max + 3);
+    spare = unwatched_malloc(spare_bytes);
+    if (!spare) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while reading JSON");
+    }
+    struct reader reader = {text, failed_allocations};
     json_error_t error;
-    json_t *value = json_loadb(text.len ? text.ptr : "", text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    if (failed_allocations != failed_before) {
+    json_t *value = json_load_callback(read_byte, &reader, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (spare) {
+        unwatched_free(spare);
+        spare = NULL;
+    }
+    if (failed_allocations != reader.failed_before) {
         json_decref(value);
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while reading JSON");
     }
@@ -149,6 +190,49 @@ qr_rc qr_json_parse(qr_str text, const struct qr_json_limits *limits, json_t **r
         return fail_parse(&error, err);
     }
     *ret_value = value;
+    return QR_OK;
+}
+
+/* ---- fields ---- */
+
+static bool is_listed(const char *fields, const char *name)
+{
+    qr_str rest = qr_str_of(fields);
+    while (rest.len) {
+        if (qr_str_equal(qr_str_split(&rest, ' '), qr_str_of(name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static qr_rc unknown_field(const char *path, const char *fields, const char *name, qr_err *err)
+{
+    enum { SHOWN_BYTES_MAX = 100 };
+    const qr_str shown = qr_utf8_prefix(qr_str_of(name), SHOWN_BYTES_MAX);
+    struct qr_nearest nearest = qr_nearest_to(qr_str_of(name));
+    qr_str rest = qr_str_of(fields);
+    while (rest.len) {
+        qr_nearest_offer(&nearest, qr_str_split(&rest, ' '));
+    }
+    if (nearest.name.ptr) {
+        return qr_fail(err, QR_CODE_UNKNOWN_FIELD, "no field is called \"%s%.*s\"; did you mean \"%s%.*s\"?", path,
+                       QR_STR_ARG(shown), path, QR_STR_ARG(nearest.name));
+    }
+    return qr_fail(err, QR_CODE_UNKNOWN_FIELD, "no field is called \"%s%.*s\"; known: %s", path, QR_STR_ARG(shown),
+                   fields[0] ? fields : "none");
+}
+
+qr_rc qr_json_require_fields(const json_t *object, const char *path, const char *fields, qr_err *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (!is_listed(fields, name)) {
+            return unknown_field(path, fields, name, err);
+        }
+    }
     return QR_OK;
 }
 

@@ -32,6 +32,10 @@ void qr_json_add_string(struct qr_buf *out, qr_str text);
  * and is taken also then. */
 json_t *qr_json_error(const qr_err *err, json_t *details);
 
+/* `unknown_field` unless every key of the object is one of `fields`, names between single spaces; the message offers the
+ * nearest. `path` is where the object stands, with a dot behind it ("chunking."), "" for the outermost. */
+qr_rc qr_json_require_fields(const json_t *object, const char *path, const char *fields, qr_err *err);
+
 static inline void qr_json_decref_ptr(json_t **value)
 {
     json_decref(*value);

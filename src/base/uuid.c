@@ -107,3 +107,35 @@ int64_t qr_uuid_time_ms(qr_uuid id)
     }
     return ms;
 }
+
+static int hex_digit(char c)
+{
+    const char digits[] = "0123456789abcdef";
+    const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+bool qr_uuid_prefix_range(qr_str prefix, qr_uuid *ret_first, qr_uuid *ret_last)
+{
+    if (prefix.len == 0 || prefix.len > QR_UUID_TEXT_SIZE - 1) {
+        return false;
+    }
+    memset(ret_first, 0, sizeof *ret_first);
+    memset(ret_last, 0xff, sizeof *ret_last);
+    size_t digit_count = 0;
+    for (size_t i = 0; i < prefix.len; i++) {
+        const bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+        const int digit = hex_digit(prefix.ptr[i]);
+        if (is_dash ? prefix.ptr[i] != '-' : digit < 0) {
+            return false;
+        }
+        if (!is_dash) {
+            const int shift = digit_count % 2 ? 0 : 4;
+            unsigned char *first = &ret_first->bytes[digit_count / 2], *last = &ret_last->bytes[digit_count / 2];
+            *first = (unsigned char)((*first & ~(0xf << shift)) | digit << shift);
+            *last = (unsigned char)((*last & ~(0xf << shift)) | digit << shift);
+            digit_count++;
+        }
+    }
+    return true;
+}

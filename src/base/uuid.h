@@ -39,3 +39,12 @@ static inline bool qr_uuid_equal(qr_uuid a, qr_uuid b)
 {
     return memcmp(a.bytes, b.bytes, QR_UUID_BYTES) == 0;
 }
+
+/* All zero stands for "none". */
+static inline bool qr_uuid_is_zero(qr_uuid id)
+{
+    return qr_uuid_equal(id, (qr_uuid){0});
+}
+
+/* The first and the last id whose text begins like this; false when none can. */
+bool qr_uuid_prefix_range(qr_str prefix, qr_uuid *ret_first, qr_uuid *ret_last);

@@ -236,6 +236,32 @@ QR_TEST(json_is_parsed_rightly_or_out_of_memory)
     json_decref(expected);
 }
 
+QR_TEST(json_strings_of_every_length_are_parsed_rightly_or_out_of_memory)
+{
+    qr_fault_memory_install();
+    kind = QR_FAULT_MEMORY;
+    for (int len = 0; len <= 70; len++) { /* jansson's buffer grows at 16, 32 and 64 bytes: at each byte in turn */
+        char text[200] = "[\"";
+        for (int i = 0; i < len; i++) {
+            strcat(text, i % 5 == 3 ? "\\n" : "a");
+        }
+        strcat(text, "\"]");
+        for (uint64_t n = 1;; n++) {
+            json_t *value = NULL;
+            qr_test_set_context("%d characters, allocation no. %llu", len, (unsigned long long)n);
+            const int64_t blocks = qr_fault_blocks();
+            qr_fault_arm(QR_FAULT_MEMORY, n);
+            check_verdict(qr_json_parse(qr_str_of(text), &QR_JSON_REQUEST_LIMITS, &value, &err));
+            QR_CHECK(qr_fault_fired() == !value);
+            json_decref(value);
+            QR_CHECK(blocks == qr_fault_blocks() || len == 0); /* the first time jansson keeps a little */
+            if (!qr_fault_fired()) {
+                break;
+            }
+        }
+    }
+}
+
 static void refuse_json(void *arg QR_UNUSED)
 {
     json_t *value = NULL;

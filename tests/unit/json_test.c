@@ -222,3 +222,15 @@ QR_TEST(an_error_whose_message_is_not_utf8_is_still_an_error)
     QR_JSON *value = qr_json_error(&error, NULL);
     QR_CHECK(value);
 }
+
+QR_TEST(field_that_is_not_known_is_refused_with_the_nearest_one)
+{
+    QR_JSON *object = json_pack("{s:i, s:i}", "name", 1, "setings", 2);
+    QR_CHECK_RC(QR_OK, qr_json_require_fields(object, "", "setings name", &err));
+    QR_CHECK_CODE(QR_CODE_UNKNOWN_FIELD, qr_json_require_fields(object, "", "name settings", &err));
+    QR_CHECK_HAS("\"setings\"; did you mean \"settings\"?", err.msg);
+    QR_CHECK_CODE(QR_CODE_UNKNOWN_FIELD, qr_json_require_fields(object, "", "name", &err));
+    QR_CHECK_HAS("\"setings\"; known: name", err.msg);
+    QR_CHECK_CODE(QR_CODE_UNKNOWN_FIELD, qr_json_require_fields(object, "base.", "name settings", &err));
+    QR_CHECK_HAS("\"base.setings\"; did you mean \"base.settings\"?", err.msg);
+}
