@@ -1,0 +1,7 @@
+/* The provider `hash`. Private to src/embed/. */
+#pragma once
+
+#include "embed/provider.h"
+
+/* dimensions 0 = 64. */
+qr_rc qr_provider_hash_create(struct qr_provider **ret_provider, const char *model, int dimensions, qr_err *err);

@@ -1,0 +1,22 @@
+/* Reading a file whole, as it is at one moment. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/io.h"
+
+struct qr_file_facts {
+    int64_t size_bytes, mtime_ns;
+};
+
+/* Appends the bytes of a regular file (links in the path's last part are not followed). `source_missing`,
+ * `source_unreadable` (also a folder or device), `too_large` beyond size_bytes_max, without reading it. Where the file
+ * changed while it was read (size or time), it is read again, a few times; then `source_unreadable` says that it keeps
+ * changing. Never blocks on a pipe. A failure leaves `out` as it was. Messages do not name the path: it may be any bytes,
+ * and whoever shows the message knows it. */
+qr_rc qr_file_read(const char *path, int64_t size_bytes_max, struct qr_buf *out, struct qr_file_facts *ret_facts,
+                   qr_err *err);
+qr_rc qr_file_look(const char *path, struct qr_file_facts *ret_facts, qr_err *err);
+
+/* The same as qr_file_read through an I/O table, for tests that change a file while it is read. */
+qr_rc qr_file_read_io(const struct qr_io *io, const char *path, int64_t size_bytes_max, struct qr_buf *out,
+                      struct qr_file_facts *ret_facts, qr_err *err);
