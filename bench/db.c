@@ -2,7 +2,6 @@
  * reads while writing against reads alone, the log's size over time, and what an idle process takes. */
 #include "db/db.h"
 #include "support.h"
-#include "support/fault_vfs.h"
 #include "support/postgres.h"
 
 #include <libpq-fe.h>
@@ -13,11 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOW_SYNC_US = 500, READ_ROWS = 100000, PRODUCERS_MAX = 64, SAMPLES_MAX = 4096 };
+enum { READ_ROWS = 100000, PRODUCERS_MAX = 64, SAMPLES_MAX = 4096 };
 
 static const struct qr_migration MIGRATIONS[] = {
     {"entry", "CREATE TABLE entry (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;"
@@ -25,14 +23,6 @@ static const struct qr_migration MIGRATIONS[] = {
 };
 static const char PAYLOAD[] =
     "a row of the size that a job or an item has: some ids, a state, a few numbers, a short text";
-
-static void must(qr_rc rc, const qr_err *err)
-{
-    if (rc != QR_OK) {
-        fprintf(stderr, "bench: %s\n", err->msg);
-        exit(1);
-    }
-}
 
 static struct qr_db *open_db(const char *url, const char *vfs, int connections)
 {
@@ -43,7 +33,7 @@ static struct qr_db *open_db(const char *url, const char *vfs, int connections)
                                           .readers_max = connections};
     struct qr_db *db;
     qr_err err;
-    must(qr_db_open(&db, &options, &err), &err);
+    bench_must(qr_db_open(&db, &options, &err), &err);
     return db;
 }
 
@@ -70,7 +60,7 @@ static void *produce(void *arg)
     qr_err err;
     for (int64_t now_us = bench_now_us(); now_us < producer->until_us;) {
         int64_t id = atomic_fetch_add(&next_id, 1);
-        must(qr_db_write(producer->db, QR_DURABLE, insert_entry, &id, &err), &err);
+        bench_must(qr_db_write(producer->db, QR_DURABLE, insert_entry, &id, &err), &err);
         const int64_t after_us = bench_now_us();
         bench_times_add(&producer->times, after_us - now_us);
         now_us = after_us;
@@ -199,7 +189,7 @@ static void fill(struct qr_db *db)
 {
     qr_err err;
     for (int64_t from = 0; from < READ_ROWS; from += 500) {
-        must(qr_db_write(db, QR_RELAXED, fill_fixed, &from, &err), &err);
+        bench_must(qr_db_write(db, QR_RELAXED, fill_fixed, &from, &err), &err);
     }
 }
 
@@ -222,7 +212,7 @@ static void read_for(struct qr_db *db, double seconds, struct bench_times *times
         random ^= random >> 7;
         random ^= random << 17;
         int64_t id = (int64_t)(random % READ_ROWS);
-        must(qr_db_read(db, read_one, &id, &err), &err);
+        bench_must(qr_db_read(db, read_one, &id, &err), &err);
         bench_times_add(times, bench_now_us() - now_us);
         nanosleep(&(struct timespec){0, PACE_US * 1000}, NULL);
     }
@@ -248,52 +238,30 @@ static void *sample_log(void *arg)
     return NULL;
 }
 
-/* ---- an idle process, measured in one of its own ---- */
+/* ---- an idle process ---- */
 
-struct idle_figures {
-    double resident_mb, cpu_percent;
-};
-
-static struct idle_figures measure_idle(const char *url, double seconds)
+static void settle(const char *url)
 {
-    int fds[2];
-    if (pipe(fds) != 0) {
-        exit(1);
-    }
-    const pid_t child = fork();
-    if (child == 0) {
-        struct qr_db *db = open_db(url, NULL, 0);
-        int64_t id = -1;
-        qr_err err;
-        must(qr_db_write(db, QR_DURABLE, insert_entry, &id, &err), &err);
-        must(qr_db_read(db, read_one, &id, &err), &err);
-        struct idle_figures figures = {bench_resident_mb(), bench_idle_cpu_percent(seconds)};
-        const ssize_t written = write(fds[1], &figures, sizeof figures);
-        _exit(written == sizeof figures ? 0 : 1);
-    }
-    close(fds[1]);
-    struct idle_figures figures = {0};
-    if (read(fds[0], &figures, sizeof figures) != sizeof figures) {
-        exit(1);
-    }
-    close(fds[0]);
-    waitpid(child, NULL, 0);
-    return figures;
+    struct qr_db *db = open_db(url, NULL, 0);
+    int64_t id = -1;
+    qr_err err;
+    bench_must(qr_db_write(db, QR_DURABLE, insert_entry, &id, &err), &err);
+    bench_must(qr_db_read(db, read_one, &id, &err), &err);
 }
 
 /* ---- the two databases ---- */
 
-static void bench_sqlite(struct bench_report *report, const struct bench_options *options, const char *vfs)
+static void bench_sqlite(struct bench_report *report, const struct bench_options *options)
 {
     char path[512], url[600];
     bench_report_heading(report, "SQLite, every write durable (synchronous=FULL)");
     snprintf(path, sizeof path, "%s/baseline.db", options->dir);
-    const double baseline = sqlite_baseline(path, vfs, options->seconds);
+    const double baseline = sqlite_baseline(path, "fault", options->seconds);
     bench_report_number(report, "sqlite_baseline_writes_per_s", baseline, "/s", "bare SQLite, one write a transaction");
 
     snprintf(path, sizeof path, "%s/quire.db", options->dir);
     snprintf(url, sizeof url, "sqlite:%s", path);
-    struct qr_db *db = open_db(url, vfs, 0);
+    struct qr_db *db = open_db(url, "fault", 0);
     double rate = 0;
     static struct log_sampler sampler;
     snprintf(sampler.path, sizeof sampler.path, "%s-wal", path);
@@ -367,35 +335,13 @@ static void bench_postgres(struct bench_report *report, const struct bench_optio
 int main(int argc, char **argv)
 {
     struct bench_options options;
-    bench_options_parse(&options, argc, argv);
     struct bench_report report;
-    bench_report_start(&report, "db", options.as_json);
-    fault_vfs_register();
-
-    /* first, while this process is small and has no threads */
-    char url[600];
-    snprintf(url, sizeof url, "sqlite:%s/idle.db", options.dir);
-    const struct idle_figures idle = measure_idle(url, 5);
-
-    bench_report_heading(&report, "The disk");
-    struct bench_times syncs = {0};
-    bench_fdatasync(options.dir, &syncs);
-    const double sync_p50_us = bench_times_quantile(&syncs, 0.5);
-    bench_report_number(&report, "fdatasync_p50_ms", sync_p50_us / 1e3, "ms", "fdatasync of a 4 KB append, p50");
-    bench_report_number(&report, "fdatasync_p99_ms", bench_times_quantile(&syncs, 0.99) / 1e3, "ms", "    p99");
-    const bool slow_down = sync_p50_us < SLOW_SYNC_US;
-    bench_report_number(&report, "sync_latency_added_ms", slow_down ? SLOW_SYNC_US / 1e3 : 0, "ms",
-                        "latency added to each sync of SQLite, baseline too");
-    fault_vfs_set_sync((struct fault_sync){.delay_us = slow_down ? SLOW_SYNC_US : 0});
-
-    bench_sqlite(&report, &options, "fault");
+    const struct bench_idle idle = bench_begin(&options, &report, "db", settle, argc, argv);
+    bench_sqlite(&report, &options);
     bench_report_goal(&report, "idle_resident_mb", idle.resident_mb, false, 15,
                       "resident memory of an idle process, MB");
     bench_report_goal(&report, "idle_cpu_percent", idle.cpu_percent, false, 0.1, "CPU of an idle process over 5 s, %");
     bench_postgres(&report, &options);
-
-    bench_report_finish(&report);
-    bench_times_free(&syncs);
-    bench_options_clean(&options);
+    bench_end(&options, &report);
     return 0;
 }

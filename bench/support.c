@@ -1,5 +1,7 @@
 #include "support.h"
 
+#include "support/fault_vfs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -8,14 +10,35 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+enum {
+    SLOW_SYNC_US = 500,
+    IDLE_SECONDS = 5,
+};
+
+void bench_must(qr_rc rc, const qr_err *err)
+{
+    if (rc != QR_OK) {
+        fprintf(stderr, "bench: %s\n", err->msg);
+        exit(1);
+    }
+}
+
+/* ---- times ---- */
 
 int64_t bench_now_us(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void bench_sleep_us(int64_t us)
+{
+    nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
 }
 
 static void reserve(struct bench_times *times, size_t more)
@@ -67,6 +90,8 @@ void bench_times_free(struct bench_times *times)
     *times = (struct bench_times){0};
 }
 
+/* ---- the process ---- */
+
 double bench_resident_mb(void)
 {
     long pages = 0, ignored = 0;
@@ -88,16 +113,42 @@ static double cpu_seconds(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-double bench_idle_cpu_percent(double seconds)
+/* The part of one core that this process used while the caller slept that long. */
+static double idle_cpu_percent(double seconds)
 {
     const double cpu_before = cpu_seconds();
     const int64_t before_us = bench_now_us();
-    const struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&pause, NULL);
+    bench_sleep_us((int64_t)(seconds * 1e6));
     return (cpu_seconds() - cpu_before) / ((double)(bench_now_us() - before_us) / 1e6) * 100;
 }
 
-void bench_fdatasync(const char *dir, struct bench_times *times)
+/* In a process of its own: this one is about to grow. */
+static struct bench_idle measure_idle(void (*settle)(const char *url), const char *url, double seconds)
+{
+    int fds[2];
+    if (pipe(fds) != 0) {
+        exit(1);
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        settle(url);
+        const struct bench_idle idle = {bench_resident_mb(), idle_cpu_percent(seconds)};
+        _exit(write(fds[1], &idle, sizeof idle) == sizeof idle ? 0 : 1);
+    }
+    close(fds[1]);
+    struct bench_idle idle = {0};
+    if (read(fds[0], &idle, sizeof idle) != sizeof idle) {
+        exit(1);
+    }
+    close(fds[0]);
+    waitpid(child, NULL, 0);
+    return idle;
+}
+
+/* ---- the disk ---- */
+
+/* What an append of 4 KB and its fdatasync cost in this folder. */
+static void time_fdatasync(const char *dir, struct bench_times *times)
 {
     enum { ROUNDS = 300 };
     char path[512];
@@ -120,7 +171,35 @@ void bench_fdatasync(const char *dir, struct bench_times *times)
     unlink(path);
 }
 
-void bench_report_start(struct bench_report *report, const char *name, bool as_json)
+static void slow_down(int64_t delay_us)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)delay_us);
+    fault_vfs_set_sync((struct fault_sync){.delay_us = delay_us});
+    if (delay_us) {
+        setenv("BENCH_SYNC_DELAY_US", text, 1);
+        setenv("LD_PRELOAD", BENCH_SLOW_SYNC, 1);
+    }
+}
+
+static void measure_disk(struct bench_report *report, const char *dir)
+{
+    bench_report_heading(report, "The disk");
+    struct bench_times syncs = {0};
+    time_fdatasync(dir, &syncs);
+    const double p50_us = bench_times_quantile(&syncs, 0.5);
+    bench_report_number(report, "fdatasync_p50_ms", p50_us / 1e3, "ms", "fdatasync of a 4 KB append, p50");
+    bench_report_number(report, "fdatasync_p99_ms", bench_times_quantile(&syncs, 0.99) / 1e3, "ms", "    p99");
+    bench_times_free(&syncs);
+    const int64_t delay_us = p50_us < SLOW_SYNC_US ? SLOW_SYNC_US : 0;
+    bench_report_number(report, "sync_latency_added_ms", (double)delay_us / 1e3, "ms",
+                        "latency added to each sync, of all systems");
+    slow_down(delay_us);
+}
+
+/* ---- the report ---- */
+
+static void start_report(struct bench_report *report, const char *name, bool as_json)
 {
     *report = (struct bench_report){json_object(), as_json};
     json_object_set_new(report->root, "benchmark", json_string(name));
@@ -189,7 +268,7 @@ void bench_report_goal(struct bench_report *report, const char *key, double valu
     }
 }
 
-void bench_report_finish(struct bench_report *report)
+static void finish_report(struct bench_report *report)
 {
     if (report->as_json) {
         json_dumpf(report->root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
@@ -198,13 +277,15 @@ void bench_report_finish(struct bench_report *report)
     json_decref(report->root);
 }
 
+/* ---- the command line ---- */
+
 static void usage(const char *program)
 {
     fprintf(stderr, "usage: %s [--json] [--seconds N] [--dir DIR] [--peers]\n", program);
     exit(2);
 }
 
-void bench_options_parse(struct bench_options *options, int argc, char **argv)
+static void parse_options(struct bench_options *options, int argc, char **argv)
 {
     *options = (struct bench_options){.seconds = 2};
     const char *parent = getenv("TMPDIR");
@@ -238,7 +319,28 @@ static int remove_entry(const char *path, const struct stat *st QR_UNUSED, int t
     return remove(path);
 }
 
-void bench_options_clean(struct bench_options *options)
+static void remove_files(const struct bench_options *options)
 {
     nftw(options->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- how every benchmark begins, and ends ---- */
+
+struct bench_idle bench_begin(struct bench_options *options, struct bench_report *report, const char *name,
+                              void (*settle)(const char *url), int argc, char **argv)
+{
+    char url[600];
+    parse_options(options, argc, argv);
+    start_report(report, name, options->as_json);
+    fault_vfs_register();
+    snprintf(url, sizeof url, "sqlite:%s/idle.db", options->dir);
+    const struct bench_idle idle = measure_idle(settle, url, IDLE_SECONDS);
+    measure_disk(report, options->dir);
+    return idle;
+}
+
+void bench_end(struct bench_options *options, struct bench_report *report)
+{
+    finish_report(report);
+    remove_files(options);
 }

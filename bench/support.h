@@ -1,13 +1,17 @@
-/* What the benchmarks share: times, quantiles, what the process costs, and a report as a table or as JSON. */
+/* What the benchmarks share: times, quantiles, what the process and the disk cost, and a report as a table or as JSON. */
 #pragma once
 
-#include "base/compiler.h"
+#include "base/err.h"
 
 #include <jansson.h>
+
+/* Says what went wrong and ends the benchmark. */
+void bench_must(qr_rc rc, const qr_err *err);
 
 /* ---- times ---- */
 
 int64_t bench_now_us(void);
+void bench_sleep_us(int64_t us);
 
 /* Durations in microseconds, kept exactly; one a thread, joined at the end. */
 struct bench_times {
@@ -23,11 +27,6 @@ void bench_times_free(struct bench_times *times);
 /* ---- the process ---- */
 
 double bench_resident_mb(void);
-/* The part of one core that this process used while the caller slept that long. */
-double bench_idle_cpu_percent(double seconds);
-
-/* What an append of 4 KB and its fdatasync cost in this folder. */
-void bench_fdatasync(const char *dir, struct bench_times *times);
 
 /* ---- the report ---- */
 
@@ -35,7 +34,6 @@ struct bench_report {
     json_t *root;
     bool as_json;
 };
-void bench_report_start(struct bench_report *report, const char *name, bool as_json);
 /* A line of the table: a label and its figure. The key is its name in the JSON object. */
 void bench_report_number(struct bench_report *report, const char *key, double value, const char *unit,
                          const char *label);
@@ -46,7 +44,6 @@ void bench_report_series(struct bench_report *report, const char *key, const dou
 void bench_report_goal(struct bench_report *report, const char *key, double value, bool at_least, double bound,
                        const char *label);
 void bench_report_heading(struct bench_report *report, const char *heading);
-void bench_report_finish(struct bench_report *report);
 
 /* ---- the command line: [--json] [--seconds N] [--dir DIR] [--peers] ---- */
 
@@ -56,5 +53,20 @@ struct bench_options {
     double seconds;  /* a measurement lasts */
     char dir[256];   /* for files: an empty folder that is removed at the end */
 };
-void bench_options_parse(struct bench_options *options, int argc, char **argv);
-void bench_options_clean(struct bench_options *options);
+
+/* ---- how every benchmark begins, and ends ---- */
+
+/* What an idle process takes. */
+struct bench_idle {
+    double resident_mb, cpu_percent;
+};
+
+/* Reads the command line, begins the report, measures an idle process and the disk. `settle` opens the database at `url` and
+ * comes back when there is nothing left to do; it is called in a process of its own.
+ *
+ * Where the disk is fast, every sync takes longer from here on: of databases opened through the VFS "fault", and of servers
+ * that are started. */
+struct bench_idle bench_begin(struct bench_options *options, struct bench_report *report, const char *name,
+                              void (*settle)(const char *url), int argc, char **argv);
+/* Prints what is left of the report, and removes the files. */
+void bench_end(struct bench_options *options, struct bench_report *report);
