@@ -61,6 +61,17 @@ int quire_open(const struct quire_options *options, struct quire **ret_quire, st
 /* Waits for what is being written. No call may be running or follow. NULL is fine. */
 void quire_close(struct quire *quire);
 
+/* Begins to run jobs in this process: first frees what processes that died have left, then claims what is due, and goes
+ * on in threads of its own until quire_stop_work. Without it a handle takes requests and adds jobs, and another process
+ * runs them, or a later one. Once a handle at a time. Returns 0, or error->status; then no job runs. `error` may be
+ * NULL. */
+int quire_start_work(struct quire *quire, struct quire_error *error);
+
+/* Claims no more jobs, waits up to grace_ms (0 = not at all) for those that run to end, then asks them to stop: they go
+ * back to their queue for whoever runs jobs next, and nothing is lost. Returns when no job runs in this process. The
+ * handle stays open. Does nothing when no work was begun; quire_close stops it too, with no grace. */
+void quire_stop_work(struct quire *quire, int grace_ms);
+
 struct quire_response {
     int status;       /* as the HTTP status */
     const char *body; /* JSON; an error is {"error": {"code", "message", "details"?}}. Never NULL */

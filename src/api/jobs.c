@@ -1,6 +1,7 @@
 /* /api/v1/jobs: the list, cancel and retry. jobs_show.c has the single job. */
 #include "api/jobs.h"
 
+#include "model/job_type.h"
 #include "store/jobs_find.h"
 
 /* ---- how a job looks ---- */
@@ -14,10 +15,9 @@ json_t *qr_json_time(int64_t wall_ms)
 
 json_t *qr_json_uuid(qr_uuid id)
 {
-    static const qr_uuid none;
     char text[QR_UUID_TEXT_SIZE];
     qr_uuid_format(id, text);
-    return qr_uuid_equal(id, none) ? json_null() : json_string(text);
+    return qr_uuid_is_zero(id) ? json_null() : json_string(text);
 }
 
 /* Why the job waits, was put off or ended so; null = nothing is known or needed. */
@@ -58,19 +58,6 @@ qr_rc qr_request_find_job(struct qr_tx *tx, const struct qr_request *request, st
 
 /* ---- the list ---- */
 
-enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 200 };
-
-static qr_rc read_limit(const struct qr_request *request, int *ret_limit, qr_err *err)
-{
-    const char *text = qr_request_query(request, "limit");
-    int64_t limit = LIMIT_DEFAULT;
-    if (text && (!qr_str_to_i64(qr_str_of(text), &limit) || limit < 1 || limit > LIMIT_MAX)) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "limit is a number from 1 to %d", (int)LIMIT_MAX);
-    }
-    *ret_limit = (int)limit;
-    return QR_OK;
-}
-
 static qr_rc read_uuid(const struct qr_request *request, const char *name, qr_uuid *ret_id, qr_err *err)
 {
     const char *text = qr_request_query(request, name);
@@ -98,6 +85,19 @@ static qr_rc read_queue(const struct qr_request *request, enum qr_queue *ret_que
     return text && !*ret_queue
                ? qr_fail(err, QR_CODE_INVALID_VALUE, "queue is one of expand, convert, embed, assets, delete")
                : QR_OK;
+}
+
+enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 200 };
+
+static qr_rc read_limit(const struct qr_request *request, int *ret_limit, qr_err *err)
+{
+    const char *text = qr_request_query(request, "limit");
+    int64_t limit = LIMIT_DEFAULT;
+    if (text && (!qr_str_to_i64(qr_str_of(text), &limit) || limit < 1 || limit > LIMIT_MAX)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "limit is a number from 1 to %d", (int)LIMIT_MAX);
+    }
+    *ret_limit = (int)limit;
+    return QR_OK;
 }
 
 struct listing {
@@ -152,14 +152,26 @@ struct change {
     const struct qr_request *request;
     qr_uuid new_id; /* of a retry */
     struct qr_arena *arena;
-    struct qr_job job; /* as it is afterwards */
+    json_t *body; /* the job as it is afterwards */
 };
 
-static qr_rc reload(struct qr_tx *tx, struct change *change, qr_uuid id, qr_err *err)
+/* Inside the transaction: after the commit nothing may fail any more, or a retry that was done would be asked for again. */
+static qr_rc make_body(struct qr_tx *tx, struct change *change, qr_uuid id, qr_err *err)
 {
     bool found;
-    QR_TRY(qr_jobs_find(tx, id, change->arena, &found, &change->job, err));
-    return found ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
+    struct qr_job job;
+    QR_TRY(qr_jobs_find(tx, id, change->arena, &found, &job, err));
+    if (!found) {
+        return qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
+    }
+    json_decref(change->body);
+    change->body = qr_json_job(&job);
+    return change->body ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the answer");
+}
+
+static qr_rc not_open(enum qr_job_state state, qr_err *err)
+{
+    return qr_fail(err, QR_CODE_NOT_OPEN, "the job is %s: only an open one is cancelled", qr_job_state_name(state));
 }
 
 static qr_rc cancel(struct qr_tx *tx, void *arg, qr_err *err)
@@ -171,10 +183,9 @@ static qr_rc cancel(struct qr_tx *tx, void *arg, qr_err *err)
     QR_TRY(qr_jobs_find_prefix(tx, change->request->params[0], &id, err));
     QR_TRY(qr_jobs_cancel(tx, id, qr_code_info(QR_CODE_CANCELLED)->name, "cancelled on request", &before, err));
     if (!qr_job_state_is_open(before)) {
-        return qr_fail(err, QR_CODE_NOT_OPEN, "the job is %s: only an open one is cancelled",
-                       qr_job_state_name(before));
+        return not_open(before, err);
     }
-    return reload(tx, change, id, err);
+    return make_body(tx, change, id, err);
 }
 
 static qr_rc retry(struct qr_tx *tx, void *arg, qr_err *err)
@@ -185,7 +196,7 @@ static qr_rc retry(struct qr_tx *tx, void *arg, qr_err *err)
     qr_arena_reset(change->arena);
     QR_TRY(qr_jobs_find_prefix(tx, change->request->params[0], &id, err));
     QR_TRY(qr_jobs_add_again(tx, id, change->new_id, &added, &existed, err));
-    return reload(tx, change, added, err);
+    return make_body(tx, change, added, err);
 }
 
 static qr_rc change_job(const struct qr_request *request, qr_tx_fn *fn, int status, struct qr_reply *reply, qr_err *err)
@@ -193,8 +204,12 @@ static qr_rc change_job(const struct qr_request *request, qr_tx_fn *fn, int stat
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct change change = {.request = request, .new_id = qr_uuid_next(&request->quire->ids), .arena = &arena};
-    QR_TRY(qr_db_write(request->quire->db, QR_DURABLE, fn, &change, err));
-    return qr_reply_with(reply, status, qr_json_job(&change.job), err);
+    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, fn, &change, err);
+    if (rc != QR_OK) {
+        json_decref(change.body);
+        return rc;
+    }
+    return qr_reply_with(reply, status, change.body, err);
 }
 
 qr_rc qr_route_jobs_cancel(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

@@ -55,11 +55,13 @@ static qr_rc load_view(struct qr_tx *tx, void *arg, qr_err *err)
 
 static json_t *running_json(const struct view *view)
 {
+    const struct qr_job *job = &view->job;
+    const int64_t deadline_ms = job->time_limit_ms ? job->claimed_ms + job->time_limit_ms : 0;
     const bool is_alive = view->worker_name[0] && view->lease_until_ms >= view->now_ms;
-    json_t *worker = json_pack("{s:o, s:s, s:b, s:o}", "id", qr_json_uuid(view->job.worker_id), "name",
-                               view->worker_name, "alive", is_alive, "lease_until", qr_json_time(view->lease_until_ms));
-    return json_pack("{s:s, s:o, s:o, s:o}", "reason", "running", "since", qr_json_time(view->job.claimed_ms),
-                     "deadline", qr_json_time(view->job.deadline_ms), "worker", worker);
+    json_t *worker = json_pack("{s:o, s:s, s:b, s:o}", "id", qr_json_uuid(job->worker_id), "name", view->worker_name,
+                               "alive", is_alive, "lease_until", qr_json_time(view->lease_until_ms));
+    return json_pack("{s:s, s:o, s:o, s:o}", "reason", "running", "since", qr_json_time(job->claimed_ms), "deadline",
+                     qr_json_time(deadline_ms), "worker", worker);
 }
 
 /* `after` is what the last attempt came to (retried, snoozed, …); null = it was added for that time. */
@@ -128,8 +130,8 @@ static json_t *history_json(const struct view *view)
 static json_t *args_json(const struct qr_job *job)
 {
     json_t *args = NULL;
-    return qr_json_parse(qr_str_of(job->args), &QR_JSON_REQUEST_LIMITS, &args, NULL) == QR_OK ? args
-                                                                                              : json_string(job->args);
+    const qr_rc rc = qr_json_parse(qr_str_of(job->args), &QR_JSON_REQUEST_LIMITS, &args, NULL);
+    return rc == QR_OK || rc == QR_NOMEM ? args : json_string(job->args);
 }
 
 static json_t *view_json(const struct view *view)

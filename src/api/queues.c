@@ -68,14 +68,18 @@ qr_rc qr_route_queues_list(const struct qr_request *request, struct qr_reply *re
 struct pause_change {
     enum qr_queue queue;
     bool pause;
-    struct queue_view view;
+    json_t *body;
 };
 
 static qr_rc set_paused(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct pause_change *change = arg;
+    struct queue_view view;
     QR_TRY(qr_queue_set_paused(tx, change->queue, change->pause, err));
-    return load_queue(tx, change->queue, &change->view, err);
+    QR_TRY(load_queue(tx, change->queue, &view, err));
+    json_decref(change->body);
+    change->body = queue_json(change->queue, &view); /* here, because after the commit nothing may fail any more */
+    return change->body ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the answer");
 }
 
 static qr_rc change_pause(const struct qr_request *request, bool pause, struct qr_reply *reply, qr_err *err)
@@ -85,8 +89,12 @@ static qr_rc change_pause(const struct qr_request *request, bool pause, struct q
         return qr_fail(err, QR_CODE_NOT_FOUND,
                        "there is no such queue; there are expand, convert, embed, assets and delete");
     }
-    QR_TRY(qr_db_write(request->quire->db, QR_DURABLE, set_paused, &change, err));
-    return qr_reply_with(reply, 200, queue_json(change.queue, &change.view), err);
+    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, set_paused, &change, err);
+    if (rc != QR_OK) {
+        json_decref(change.body);
+        return rc;
+    }
+    return qr_reply_with(reply, 200, change.body, err);
 }
 
 qr_rc qr_route_queues_pause(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

@@ -5,6 +5,7 @@
 #include "base/config.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "cli/remote.h"
 
 #include <quire/quire.h>
 #include <stdio.h>
@@ -44,6 +45,9 @@ struct cli {
     /* what is in force; after cli_load_config */
     struct qr_config config;
     struct qr_log log;
+    /* the data folder, between cli_open and cli_close */
+    struct quire *quire;      /* NULL = another process owns it, and answers through its socket */
+    struct cli_remote remote; /* only then */
 };
 
 /* ---- commands.c: the tables ---- */
@@ -80,17 +84,21 @@ int cli_print_json(const struct cli *cli, json_t *value);
 
 qr_rc cli_load_config(struct cli *cli, qr_err *err);
 
-/* Opens the data folder of the configuration. Returns 0, or the exit code of an error that was reported. */
-int cli_open(struct cli *cli, struct quire **ret_quire);
+/* Opens the data folder of the configuration; when another process owns it, connects to that one. Returns 0, or the exit
+ * code of an error that was reported. */
+int cli_open(struct cli *cli);
+void cli_close(struct cli *cli);
 /* Sends a request. Returns 0 with an answer to be released, or the exit code of an error that was reported. */
-int cli_call(const struct cli *cli, struct quire *quire, const char *method, const char *path, const char *body,
-             json_t **ret_answer);
+int cli_call(struct cli *cli, const char *method, const char *path, const char *body, json_t **ret_answer);
 
 /* ---- cmd_jobs_show.c ---- */
 
 void cli_print_job(const json_t *job);
-/* "2026-11-15 06:30:17" of a member with a time; "" when it is null. Static memory, valid for the next 3 calls. */
-const char *cli_short_time(const json_t *object, const char *name);
+/* "2026-11-15 06:30:17" of a member with a time; "" when it is null. */
+struct cli_time {
+    char text[sizeof "2026-11-15 06:30:17"];
+};
+struct cli_time cli_short_time(const json_t *object, const char *name);
 /* The member's text; "" when it is absent or null. */
 const char *cli_text(const json_t *object, const char *name);
 

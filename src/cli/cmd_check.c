@@ -35,10 +35,10 @@ static int print_answer(const struct cli *cli, json_t *answer)
     return exit_code;
 }
 
-static int check(struct cli *cli, struct quire *quire)
+static int check(struct cli *cli)
 {
     QR_JSON *answer = NULL;
-    int exit_code = cli_call(cli, quire, "POST", "/api/v1/check", NULL, &answer);
+    int exit_code = cli_call(cli, "POST", "/api/v1/check", NULL, &answer);
     if (exit_code) {
         return exit_code;
     }
@@ -55,11 +55,10 @@ int cmd_check(struct cli *cli)
     if (cli_load_config(cli, &err) != QR_OK) {
         return cli_fail(cli, &err);
     }
-    struct quire *quire;
-    int exit_code = cli_open(cli, &quire);
+    int exit_code = cli_open(cli);
     if (exit_code == 0) {
-        exit_code = check(cli, quire);
-        quire_close(quire);
+        exit_code = check(cli);
+        cli_close(cli);
     }
     return exit_code;
 }

@@ -53,7 +53,7 @@ static void print_note(const json_t *job)
         printf("  %lld of %lld", (long long)json_integer_value(json_object_get(progress, "done")),
                (long long)json_integer_value(json_object_get(progress, "total")));
     } else if (strcmp(state, "scheduled") == 0) {
-        printf("  until %s", cli_short_time(job, "run_at"));
+        printf("  until %s", cli_short_time(job, "run_at").text);
     }
     if (cli_text(reason, "code")[0]) {
         fputs("  ", stdout);
@@ -76,7 +76,7 @@ static int print_list(const struct cli *cli QR_UNUSED, const json_t *answer)
     {
         printf("%-36s  %-9s  %-*s  ", cli_text(job, "id"), cli_text(job, "state"), queue_width, cli_text(job, "queue"));
         cli_print_safe(cli_text(job, "type"));
-        printf("%*s  %s", type_width - (int)strlen(cli_text(job, "type")), "", cli_short_time(job, "created_at"));
+        printf("%*s  %s", type_width - (int)strlen(cli_text(job, "type")), "", cli_short_time(job, "created_at").text);
         print_note(job);
         fputc('\n', stdout);
     }
@@ -106,9 +106,9 @@ static int print_retried(const struct cli *cli QR_UNUSED, const json_t *answer)
 
 static int print_paused(const struct cli *cli QR_UNUSED, const json_t *answer)
 {
-    const char *since = cli_short_time(answer, "paused_since");
-    printf("%s %s%s%s\n", cli_text(answer, "name"), since[0] ? "is paused since " : "is not paused", since,
-           since[0] ? " UTC; jobs that run go on" : "");
+    const struct cli_time since = cli_short_time(answer, "paused_since");
+    printf("%s %s%s%s\n", cli_text(answer, "name"), since.text[0] ? "is paused since " : "is not paused", since.text,
+           since.text[0] ? " UTC; jobs that run go on" : "");
     return 0;
 }
 
@@ -134,8 +134,8 @@ static int print_queues(const struct cli *cli QR_UNUSED, const json_t *answer)
         for (size_t k = 0; k < QR_COUNT(states); k++) {
             print_count(json_object_get(queue, "counts"), states[k]);
         }
-        const char *since = cli_short_time(queue, "paused_since");
-        printf("%s%s\n", since[0] ? "  " : "", since);
+        const struct cli_time since = cli_short_time(queue, "paused_since");
+        printf("%s%s\n", since.text[0] ? "  " : "", since.text);
     }
     return 0;
 }
@@ -219,12 +219,11 @@ int cmd_jobs(struct cli *cli)
     if (!action || prepare(cli, action, &path, &err) != QR_OK) {
         return cli_fail(cli, &err);
     }
-    struct quire *quire;
     QR_JSON *answer = NULL;
-    int exit_code = cli_open(cli, &quire);
+    int exit_code = cli_open(cli);
     if (exit_code == 0) {
-        exit_code = cli_call(cli, quire, action->method, path.data, NULL, &answer);
-        quire_close(quire);
+        exit_code = cli_call(cli, action->method, path.data, NULL, &answer);
+        cli_close(cli);
     }
     if (exit_code) {
         return exit_code;

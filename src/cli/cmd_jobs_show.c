@@ -7,18 +7,15 @@ const char *cli_text(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-const char *cli_short_time(const json_t *object, const char *name)
+struct cli_time cli_short_time(const json_t *object, const char *name)
 {
-    enum { SHOWN_CHARS = sizeof "2026-11-15T06:30:17" - 1 };
-    static char texts[4][SHOWN_CHARS + 1];
-    static unsigned next;
-    char *text = texts[next++ % QR_COUNT(texts)];
-    snprintf(text, sizeof texts[0], "%s", cli_text(object, name));
-    char *separator = strchr(text, 'T');
+    struct cli_time time;
+    snprintf(time.text, sizeof time.text, "%s", cli_text(object, name));
+    char *separator = strchr(time.text, 'T');
     if (separator) {
         *separator = ' ';
     }
-    return text;
+    return time;
 }
 
 static long long number(const json_t *object, const char *name)
@@ -47,7 +44,7 @@ static void explain_running(const json_t *job, const json_t *waiting)
 {
     const json_t *worker = json_object_get(waiting, "worker"), *progress = json_object_get(job, "progress");
     const char *name = cli_text(worker, "name");
-    printf("It is running since %s UTC", cli_short_time(waiting, "since"));
+    printf("It is running since %s UTC", cli_short_time(waiting, "since").text);
     if (json_is_object(progress)) {
         printf(", %lld of %lld done", number(progress, "done"), number(progress, "total"));
     }
@@ -57,13 +54,13 @@ static void explain_running(const json_t *job, const json_t *waiting)
     }
     fputs("; worker \"", stdout);
     cli_print_safe(name);
-    printf("\" holds it, lease until %s UTC.", cli_short_time(worker, "lease_until"));
+    printf("\" holds it, lease until %s UTC.", cli_short_time(worker, "lease_until").text);
 }
 
 static void explain_scheduled(const json_t *job QR_UNUSED, const json_t *waiting)
 {
     const char *after = cli_text(waiting, "after");
-    printf("It waits until %s UTC", cli_short_time(waiting, "until"));
+    printf("It waits until %s UTC", cli_short_time(waiting, "until").text);
     if (strcmp(after, "retried") == 0 || strcmp(after, "timed_out") == 0) {
         fputs(" and is then tried again, because the last attempt failed", stdout);
     } else if (strcmp(after, "snoozed") == 0) {
@@ -88,7 +85,7 @@ static void explain_blocked(const json_t *job QR_UNUSED, const json_t *waiting)
 static void explain_paused(const json_t *job, const json_t *waiting)
 {
     printf("It waits because the queue %s is paused since %s UTC; `quire jobs resume %s` lets it go on.",
-           cli_text(job, "queue"), cli_short_time(waiting, "since"), cli_text(job, "queue"));
+           cli_text(job, "queue"), cli_short_time(waiting, "since").text, cli_text(job, "queue"));
 }
 
 static void explain_no_worker(const json_t *job QR_UNUSED, const json_t *waiting QR_UNUSED)
@@ -99,7 +96,7 @@ static void explain_no_worker(const json_t *job QR_UNUSED, const json_t *waiting
 static void explain_due(const json_t *job, const json_t *waiting)
 {
     const long long others = number(waiting, "queued") - 1;
-    printf("It is due since %s UTC and waits for its turn", cli_short_time(waiting, "since"));
+    printf("It is due since %s UTC and waits for its turn", cli_short_time(waiting, "since").text);
     if (others > 0) {
         printf(": %s%lld other%s queued in %s", others >= 9999 ? "at least " : "", others,
                others == 1 ? " job is" : " jobs are", cli_text(job, "queue"));
@@ -110,7 +107,7 @@ static void explain_due(const json_t *job, const json_t *waiting)
 static void explain_ended(const json_t *job)
 {
     const char *state = cli_text(job, "state");
-    printf("It has ended: %s at %s UTC", state, cli_short_time(job, "finished_at"));
+    printf("It has ended: %s at %s UTC", state, cli_short_time(job, "finished_at").text);
     print_reason(": ", json_object_get(job, "reason"));
     fputc('.', stdout);
     if (strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0) {
@@ -169,9 +166,9 @@ static void print_facts(const json_t *job)
     print_fact("item", cli_text(job, "item_id"));
     print_args(job);
     printf("%-10s %lld failed, %lld crashed\n", "attempts", number(job, "attempts"), number(job, "crashes"));
-    print_fact("created", cli_short_time(job, "created_at"));
-    print_fact("began", cli_short_time(job, "claimed_at"));
-    print_fact("ended", cli_short_time(job, "finished_at"));
+    print_fact("created", cli_short_time(job, "created_at").text);
+    print_fact("began", cli_short_time(job, "claimed_at").text);
+    print_fact("ended", cli_short_time(job, "finished_at").text);
 }
 
 static void print_history(const json_t *history)
@@ -183,7 +180,7 @@ static void print_history(const json_t *history)
     }
     json_array_foreach(history, i, attempt)
     {
-        printf("%-19s  %-19s  %s", cli_short_time(attempt, "claimed_at"), cli_short_time(attempt, "ended_at"),
+        printf("%-19s  %-19s  %s", cli_short_time(attempt, "claimed_at").text, cli_short_time(attempt, "ended_at").text,
                cli_text(attempt, "outcome"));
         print_reason(": ", attempt);
         fputc('\n', stdout);

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- errors ---- */
@@ -107,19 +108,55 @@ static void read_error(const char *code_name, const char *message, qr_err *ret_e
     qr_fail(ret_err, code == QR_CODE_COUNT ? QR_CODE_INTERNAL : code, "%s", message);
 }
 
-int cli_open(struct cli *cli, struct quire **ret_quire)
+static bool connect_to_owner(struct cli *cli)
+{
+    return cli_remote_open(&cli->remote, qr_config_text(&cli->config, QR_CONFIG_DATA_DIR), NULL) == QR_OK;
+}
+
+/* An owner that has just begun is about to serve its socket, and one that ends is about to leave the folder: so both ways
+ * are tried for a moment. */
+static int open_or_connect(struct cli *cli, struct quire_error *error)
+{
+    enum { WAIT_MS = 200, PAUSE_MS = 10 };
+    const int64_t deadline_ms = qr_clock_mono_ms(qr_clock_system()) + WAIT_MS;
+    for (;;) {
+        const int status = open_with_settings(cli, &cli->quire, error);
+        if (status == 0 || strcmp(error->code, qr_code_info(QR_CODE_DATA_LOCKED)->name) != 0) {
+            return status;
+        }
+        if (connect_to_owner(cli)) {
+            return 0;
+        }
+        if (qr_clock_mono_ms(qr_clock_system()) >= deadline_ms) {
+            return status;
+        }
+        nanosleep(&(struct timespec){0, PAUSE_MS * 1000000L}, NULL);
+    }
+}
+
+int cli_open(struct cli *cli)
 {
     qr_err err = {0};
     struct quire_error error;
     const int64_t began_ms = qr_clock_mono_ms(qr_clock_system());
-    if (open_with_settings(cli, ret_quire, &error) != 0) {
+    if (open_or_connect(cli, &error) != 0) {
         read_error(error.code, error.message, &err);
         return cli_fail(cli, &err);
     }
-    qr_log(&cli->log, QR_LOG_DEBUG, "data_opened",
+    qr_log(&cli->log, QR_LOG_DEBUG, cli->quire ? "data_opened" : "data_reached",
            qr_field_text("data", qr_config_text(&cli->config, QR_CONFIG_DATA_DIR)),
            qr_field_i64("took_ms", qr_clock_mono_ms(qr_clock_system()) - began_ms));
     return 0;
+}
+
+void cli_close(struct cli *cli)
+{
+    if (cli->quire) {
+        quire_close(cli->quire);
+        cli->quire = NULL;
+    } else {
+        cli_remote_close(&cli->remote);
+    }
 }
 
 /* ---- requests ---- */
@@ -137,16 +174,42 @@ static int report_error(const struct cli *cli, const json_t *answer)
     return qr_code_info(err.code)->exit_code;
 }
 
-int cli_call(const struct cli *cli, struct quire *quire, const char *method, const char *path, const char *body,
-             json_t **ret_answer)
+static qr_rc parse_answer(qr_str text, json_t **ret_answer, qr_err *err)
 {
     const struct qr_json_limits limits = {.size_bytes_max = SIZE_MAX, .depth_max = 64}; /* our own answer */
+    return qr_json_parse(text, &limits, ret_answer, err);
+}
+
+static qr_rc call_here(struct quire *quire, const char *method, const char *path, const char *body, int *ret_status,
+                       json_t **ret_answer, qr_err *err)
+{
     struct quire_response response;
-    const int status = quire_call(quire, method, path, body, &response);
-    QR_JSON *answer = NULL;
-    qr_err err = {0};
-    const qr_rc rc = qr_json_parse((qr_str){response.body, response.body_size}, &limits, &answer, &err);
+    *ret_status = quire_call(quire, method, path, body, &response);
+    const qr_rc rc = parse_answer((qr_str){response.body, response.body_size}, ret_answer, err);
     quire_response_done(&response);
+    return rc;
+}
+
+static qr_rc call_owner(struct cli_remote *remote, const char *method, const char *path, const char *body,
+                        int *ret_status, json_t **ret_answer, qr_err *err)
+{
+    QR_CLEANUP(qr_http_response_done) struct qr_http_response response;
+    QR_TRY(cli_remote_call(remote, method, path, body, &response, err));
+    *ret_status = response.status;
+    const qr_rc rc = parse_answer(qr_buf_str(&response.body), ret_answer, err);
+    return rc == QR_INVALID
+               ? qr_fail(err, QR_CODE_UNAVAILABLE,
+                         "the process that owns the data folder answers with status %d and no JSON", response.status)
+               : rc;
+}
+
+int cli_call(struct cli *cli, const char *method, const char *path, const char *body, json_t **ret_answer)
+{
+    QR_JSON *answer = NULL;
+    int status = 0;
+    qr_err err = {0};
+    const qr_rc rc = cli->quire ? call_here(cli->quire, method, path, body, &status, &answer, &err)
+                                : call_owner(&cli->remote, method, path, body, &status, &answer, &err);
     if (rc != QR_OK) {
         return cli_fail(cli, &err);
     }

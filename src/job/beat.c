@@ -1,6 +1,7 @@
 /* Owns the times at which periodic tasks are due, and the thread that does them. The invariants are in beat.h. */
 #include "job/beat.h"
 
+#include "base/failpoint.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "job/runner_internal.h"
@@ -40,9 +41,10 @@ static qr_rc rescue(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
 {
     struct qr_beat *beat = arg;
     const qr_uuid nobody = {0};
+    const struct qr_rescue rescue = qr_plan_rescue(&beat->options.plan);
     int64_t dead_count, freed_count;
     QR_TRY(qr_workers_declare_dead(tx, false, nobody, &dead_count, err));
-    QR_TRY(qr_workers_free_jobs(tx, qr_plan_tell_of_crash, &beat->options.plan, &freed_count, err));
+    QR_TRY(qr_workers_free_jobs(tx, &rescue, &freed_count, err));
     *ret_more = freed_count > 0;
     return QR_OK;
 }
@@ -53,7 +55,7 @@ static qr_rc prune_jobs(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err
     int64_t now_ms, count;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
     QR_TRY(qr_jobs_prune(tx, now_ms - beat->options.keep_jobs_ms, &count, err));
-    *ret_more = count == QR_JOB_BATCH_MAX;
+    *ret_more = count == QR_JOB_PRUNE_MAX;
     return QR_OK;
 }
 
@@ -78,6 +80,7 @@ static bool is_stopping(struct qr_beat *beat)
 struct step {
     const struct qr_beat_task *task;
     bool more;
+    bool took_slot; /* else somebody had done its work */
     int64_t now_ms, slot_ms;
 };
 
@@ -98,12 +101,16 @@ static int64_t slot_of(int64_t now_ms, int64_t every_ms)
 static qr_rc run_slot(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct step *step = arg;
-    bool taken;
     step->more = false;
     QR_TRY(qr_tx_now_ms(tx, &step->now_ms, err));
     step->slot_ms = slot_of(step->now_ms, step->task->every_ms);
-    QR_TRY(qr_beats_take(tx, step->task->name, step->slot_ms, &taken, err));
-    return taken ? run_step(tx, step, err) : QR_OK;
+    QR_TRY(qr_beats_take(tx, step->task->name, step->slot_ms, &step->took_slot, err));
+    if (!step->took_slot) {
+        return QR_OK;
+    }
+    QR_TRY(run_step(tx, step, err));
+    QR_FAILPOINT("beat.slot.before_commit", err);
+    return QR_OK;
 }
 
 /* Nothing here is promised to anybody: what a power loss takes, slot and work together, is done again. */
@@ -135,6 +142,9 @@ static void run_entry(struct qr_beat *beat, struct entry *entry)
     qr_rc rc = write_step(beat, run_slot, &step, &err);
     const bool slot_is_done = rc == QR_OK;
     if (slot_is_done) {
+        if (step.took_slot) {
+            (void)QR_FAILPOINT_RC("beat.slot.after_commit", NULL);
+        }
         rc = run_rest(beat, &step, &err);
     }
     if (rc != QR_OK) {

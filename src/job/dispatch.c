@@ -6,11 +6,12 @@
 #include "job/record.h"
 #include "store/jobs_find.h"
 
-#include <assert.h>
+#include <stdlib.h>
 
 enum {
-    ROUND_ENDED_MAX = 256, /* a transaction stays short */
     ROUND_CLAIM_MAX = 256,
+    ROUND_BASES_MAX = QR_ENDED_MAX + QR_ENDED_MAX + ROUND_CLAIM_MAX,
+    LOCKED_MS = 50, /* what is due but locked by somebody else is looked at again after that */
 };
 
 struct round {
@@ -18,14 +19,15 @@ struct round {
     qr_uuid worker_id;
     bool may_claim;
 
-    struct qr_ending endings[ROUND_ENDED_MAX];
+    struct qr_ending endings[QR_ENDED_MAX];
     size_t ending_count;
-    struct qr_outcome stuck; /* of handlers that do not return (R4) */
+    struct qr_outcome stuck;   /* of handlers that do not return (R4) */
+    struct qr_outcome failure; /* of all, where what must come before their records failed */
 
     struct {
         struct task *task;
         int64_t done, total;
-    } progress[ROUND_ENDED_MAX];
+    } progress[QR_ENDED_MAX];
     size_t progress_count;
 
     struct watched {
@@ -35,28 +37,65 @@ struct round {
     } watched[ROUND_CLAIM_MAX];
     size_t watched_count;
 
+    qr_uuid bases[ROUND_BASES_MAX]; /* of all jobs above whose rows are written, each once, in order (L1) */
+    size_t base_count;
+
     size_t want[QR_QUEUE_END];
-    bool nothing_in_flight;
+    bool nothing_in_flight, suspect_in_flight; /* once the endings are out of the way (R5) */
     struct qr_arena arena;
     struct qr_job claimed[ROUND_CLAIM_MAX];
     size_t claimed_count;
     qr_uuid ring[QR_QUEUE_END];
     int64_t next_due_ms; /* wall; 0 = none */
     int64_t now_ms;
-    bool lease_is_lost, suspects_wait, is_more_due, is_more_to_look_at, progress_was_lost;
+    bool lease_is_lost, is_more_due, is_more_to_look_at, progress_was_lost;
     bool is_in_doubt; /* the round failed, but its claims may have been committed: the answer was lost */
 };
 
-struct release_call {
-    const struct task *task;
-    const struct qr_job_release *release;
-};
+/* ---- the bases (L1) ---- */
 
-static qr_rc release_one(struct qr_tx *tx, void *arg, qr_err *err)
+static int compare_ids(const void *a, const void *b)
 {
-    const struct release_call *call = arg;
-    return qr_jobs_release(tx, call->task->job.id, call->task->job.fence, call->release, err);
+    return memcmp(a, b, sizeof(qr_uuid));
 }
+
+/* In order, each once. */
+static size_t sort_bases(qr_uuid *bases, size_t count)
+{
+    size_t kept = 0;
+    qsort(bases, count, sizeof bases[0], compare_ids);
+    for (size_t i = 0; i < count; i++) {
+        const bool is_wanted = !qr_uuid_is_zero(bases[i]) && (kept == 0 || !qr_uuid_equal(bases[i], bases[kept - 1]));
+        bases[kept] = bases[i];
+        kept += is_wanted;
+    }
+    return kept;
+}
+
+static void gather_bases(struct round *round)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < round->ending_count; i++) {
+        round->bases[count++] = round->endings[i].task->job.base_id;
+    }
+    for (size_t i = 0; i < round->progress_count; i++) {
+        round->bases[count++] = round->progress[i].task->job.base_id;
+    }
+    for (size_t i = 0; i < round->watched_count; i++) {
+        if (round->watched[i].hand_back) {
+            round->bases[count++] = round->watched[i].task->job.base_id;
+        }
+    }
+    round->base_count = sort_bases(round->bases, count);
+}
+
+qr_rc qr_plan_lock(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void *arg, qr_err *err)
+{
+    const struct qr_plan *plan = arg;
+    return plan->lock && count > 0 ? plan->lock(tx, base_ids, count, plan->arg, err) : QR_OK;
+}
+
+/* ---- what we have ---- */
 
 /* Tasks that are not ours any more, and those that we give up. */
 static qr_rc settle_watched(struct qr_tx *tx, struct round *round, qr_err *err)
@@ -66,13 +105,17 @@ static qr_rc settle_watched(struct qr_tx *tx, struct round *round, qr_err *err)
     for (size_t i = 0; i < round->watched_count; i++) {
         struct watched *watched = &round->watched[i];
         const struct qr_job *job = &watched->task->job;
-        const qr_rc rc = watched->hand_back
-                             ? qr_tx_nested(tx, release_one, &(struct release_call){watched->task, &handed_back}, err)
-                             : qr_jobs_require_fence(tx, job->id, job->fence, err);
-        if (rc != QR_OK && rc != QR_LOST) {
-            return rc;
+        if (watched->hand_back) {
+            const qr_rc rc = qr_jobs_release(tx, job->id, job->fence, &handed_back, err);
+            if (rc != QR_OK && rc != QR_LOST) {
+                return rc;
+            }
+            watched->is_gone = true;
+            continue;
         }
-        watched->is_gone = watched->hand_back || rc == QR_LOST;
+        bool is_ours;
+        QR_TRY(qr_jobs_is_held(tx, job->id, job->fence, round->worker_id, &is_ours, err));
+        watched->is_gone = !is_ours;
     }
     return QR_OK;
 }
@@ -89,33 +132,51 @@ static qr_rc claim_queue(struct qr_tx *tx, struct round *round, enum qr_queue qu
                                  .arena = &round->arena,
                                  .jobs = round->claimed + round->claimed_count,
                                  .limit = QR_MIN(limit, ROUND_CLAIM_MAX - round->claimed_count)};
-    const qr_rc rc = claim.limit > 0 ? qr_jobs_claim(tx, &claim, err) : QR_OK;
-    if (rc == QR_LOST) {
-        round->lease_is_lost = true;
-        return QR_OK;
+    if (claim.limit > 0) {
+        QR_TRY(qr_jobs_claim(tx, &claim, err));
     }
     round->claimed_count += claim.count;
-    return rc;
+    return QR_OK;
 }
 
-/* R5: one suspect, alone. While suspects wait nothing else is claimed, so that the others end and they get their turn. */
-static qr_rc claim(struct qr_tx *tx, struct round *round, qr_err *err)
+/* The queue of the suspect whose turn it is; 0 = of none. Deletes first: they wait for nothing but other suspects. */
+static enum qr_queue next_suspect(const struct round *round, const struct qr_queue_offer *offers)
 {
-    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
-        if (round->runner->options.slots[queue] > 0) {
-            bool waits;
-            QR_TRY(qr_jobs_suspect_waits(tx, queue, &waits, err));
-            round->suspects_wait = round->suspects_wait || waits;
+    for (enum qr_queue queue = QR_QUEUE_END - 1; queue > 0; queue--) {
+        if (round->runner->options.slots[queue] > 0 && offers[queue].suspects) {
+            return queue;
         }
     }
-    for (enum qr_queue queue = 1; queue < QR_QUEUE_END && !round->lease_is_lost; queue++) {
-        if (!round->suspects_wait) {
-            QR_TRY(claim_queue(tx, round, queue, false, round->want[queue], err));
-        } else if (round->nothing_in_flight && round->claimed_count == 0 && round->want[queue] > 0) {
-            QR_TRY(claim_queue(tx, round, queue, true, 1, err));
+    return 0;
+}
+
+/* R5 */
+static qr_rc claim(struct qr_tx *tx, struct round *round, qr_err *err)
+{
+    struct qr_queue_offer offers[QR_QUEUE_END];
+    QR_TRY(qr_jobs_offered(tx, offers, err));
+    const enum qr_queue suspect = next_suspect(round, offers);
+    const bool is_its_turn = !round->suspect_in_flight && (suspect == QR_QUEUE_DELETE || round->nothing_in_flight);
+    if (suspect && is_its_turn && round->want[suspect] > 0) {
+        QR_TRY(claim_queue(tx, round, suspect, true, 1, err));
+    }
+    const size_t suspect_count = round->claimed_count;
+    const bool has_suspect = suspect || round->suspect_in_flight;
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        if (offers[queue].any && (queue == QR_QUEUE_DELETE || !has_suspect)) {
+            const size_t taken = queue == suspect ? suspect_count : 0;
+            QR_TRY(claim_queue(tx, round, queue, false, round->want[queue] - taken, err));
         }
     }
     return QR_OK;
+}
+
+/* L1: the worker's row before all others. A lease that has ended is no error: what we have is settled under its fences. */
+static qr_rc check_lease(struct qr_tx *tx, struct round *round, qr_err *err)
+{
+    const qr_rc rc = qr_worker_require_lease(tx, round->worker_id, err);
+    round->lease_is_lost = rc == QR_LOST;
+    return round->lease_is_lost ? QR_OK : rc;
 }
 
 static qr_rc write_progress(struct qr_tx *tx, struct round *round, qr_err *err)
@@ -137,15 +198,19 @@ static qr_rc run_round(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct round *round = arg;
     round->claimed_count = 0;
-    round->lease_is_lost = round->suspects_wait = round->progress_was_lost = false;
+    round->lease_is_lost = round->is_more_due = round->progress_was_lost = false;
     round->next_due_ms = 0;
     memcpy(round->ring, round->runner->ring, sizeof round->ring);
     qr_arena_reset(&round->arena);
     QR_TRY(qr_tx_now_ms(tx, &round->now_ms, err));
+    if (round->may_claim) {
+        QR_TRY(check_lease(tx, round, err));
+    }
+    QR_TRY(qr_plan_lock(tx, round->bases, round->base_count, &round->runner->options.plan, err));
     QR_TRY(qr_record_endings(tx, round->endings, round->ending_count, err));
     QR_TRY(settle_watched(tx, round, err));
     QR_TRY(write_progress(tx, round, err));
-    if (round->may_claim) {
+    if (round->may_claim && !round->lease_is_lost) {
         int64_t due_count;
         QR_TRY(qr_jobs_promote_due(tx, &due_count, &round->next_due_ms, err));
         round->is_more_due = due_count == QR_JOB_BATCH_MAX;
@@ -156,11 +221,19 @@ static qr_rc run_round(struct qr_tx *tx, void *arg, qr_err *err)
 
 /* ---- before and after, with the lock ---- */
 
-static void gather_ending(struct round *round, struct task *task, const struct qr_outcome *outcome, int *ending)
+/* What is in flight once the endings are out of the way. */
+struct in_flight {
+    int by_queue[QR_QUEUE_END];
+    int suspects;
+};
+
+static void gather_ending(struct round *round, struct task *task, const struct qr_outcome *outcome,
+                          struct in_flight *left)
 {
-    if (round->ending_count < ROUND_ENDED_MAX) {
+    if (round->ending_count < QR_ENDED_MAX) {
         round->endings[round->ending_count++] = (struct qr_ending){.task = task, .outcome = outcome};
-        ending[task->job.queue]++;
+        left->by_queue[task->job.queue]--;
+        left->suspects -= task->job.is_suspect;
     }
 }
 
@@ -168,7 +241,7 @@ static void gather_progress(struct round *round, struct task *task, int64_t now_
 {
     struct qr_runner *runner = round->runner;
     const int64_t due_mono_ms = QR_MAX(task->progress_mono_ms + QR_PROGRESS_MS, (int64_t)1);
-    if (now_mono_ms < due_mono_ms || round->progress_count == ROUND_ENDED_MAX) {
+    if (now_mono_ms < due_mono_ms || round->progress_count == QR_ENDED_MAX) {
         const int64_t other_mono_ms = runner->progress_due_mono_ms;
         runner->progress_due_mono_ms = other_mono_ms ? QR_MIN(other_mono_ms, due_mono_ms) : due_mono_ms;
         return;
@@ -180,14 +253,14 @@ static void gather_progress(struct round *round, struct task *task, int64_t now_
     task->progress_mono_ms = now_mono_ms;
 }
 
-static void gather_task(struct round *round, struct task *task, int *ending, int64_t now_mono_ms)
+static void gather_task(struct round *round, struct task *task, struct in_flight *left, int64_t now_mono_ms)
 {
     const struct qr_runner *runner = round->runner;
     if (task->state == TASK_ENDED) {
         return;
     }
     if (task->is_stuck) {
-        gather_ending(round, task, &round->stuck, ending);
+        gather_ending(round, task, &round->stuck, left);
         return;
     }
     const bool hand_back = runner->handing_back || (runner->stopping && task->state == TASK_READY);
@@ -214,27 +287,33 @@ static void gather(struct round *round)
     }
     runner->look_for_lost = runner->is_woken = false;
     runner->progress_due_mono_ms = 0;
-    int ending[QR_QUEUE_END] = {0};
+    struct in_flight left = {.suspects = runner->suspects_in_flight};
+    memcpy(left.by_queue, runner->in_flight, sizeof left.by_queue);
     for (struct task *task = runner->ended.first; task; task = task->next) {
-        gather_ending(round, task, &task->outcome, ending);
+        gather_ending(round, task, &task->outcome, &left);
     }
     for (struct task *task = runner->newest; task; task = task->older) {
-        gather_task(round, task, ending, now_mono_ms);
+        gather_task(round, task, &left, now_mono_ms);
     }
+    round->nothing_in_flight = true;
     for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
-        round->want[queue] = qr_slots_free(runner, queue, ending[queue]);
+        round->want[queue] = qr_slots_free(runner, queue, left.by_queue[queue]);
+        round->nothing_in_flight = round->nothing_in_flight && (queue == QR_QUEUE_DELETE || left.by_queue[queue] == 0);
     }
-    /* those that end in this round are out of the way before anything is claimed */
-    round->nothing_in_flight = (size_t)runner->in_flight_count == round->ending_count;
-    round->may_claim = round->may_claim && (round->nothing_in_flight || !runner->suspect_is_in_flight);
+    round->suspect_in_flight = left.suspects > 0;
 }
 
 /* Where the database is a server it can crash without us. What it then forgot we would still remember: jobs that we took for
  * ended would run for ever under our lease, and a claim that it forgot could be given out again under the same fence. */
-static enum qr_db_level level_of(const struct round *round)
+static enum qr_db_level level_min(const struct round *round)
 {
     const bool is_server = strcmp(qr_db_driver_name(round->runner->options.db), "sqlite") != 0;
-    enum qr_db_level level = is_server ? QR_DURABLE : QR_RELAXED;
+    return is_server ? QR_DURABLE : QR_RELAXED;
+}
+
+static enum qr_db_level level_of(const struct round *round)
+{
+    enum qr_db_level level = level_min(round);
     for (size_t i = 0; i < round->ending_count; i++) {
         level = QR_MAX(level, round->endings[i].outcome->level);
     }
@@ -243,7 +322,7 @@ static enum qr_db_level level_of(const struct round *round)
 
 static void count_ending(struct qr_runner_stats *stats, const struct qr_ending *ending)
 {
-    if (ending->rc == QR_LOST) {
+    if (ending->is_lost) {
         stats->lost++;
         return;
     }
@@ -307,7 +386,8 @@ static int64_t next_look_mono_ms(const struct round *round)
     const int64_t now_mono_ms = qr_runner_mono_ms(runner);
     int64_t next = runner->options.poll_ms ? now_mono_ms + runner->options.poll_ms : INT64_MAX;
     if (round->next_due_ms) {
-        next = QR_MIN(next, now_mono_ms + QR_MAX(round->next_due_ms - round->now_ms, (int64_t)0));
+        const int64_t wait_ms = round->next_due_ms - round->now_ms;
+        next = QR_MIN(next, now_mono_ms + (wait_ms > 0 ? wait_ms : LOCKED_MS));
     }
     return next == INT64_MAX ? 0 : next;
 }
@@ -316,13 +396,19 @@ static qr_rc release_claims(struct qr_tx *tx, void *arg, qr_err *err)
 {
     static const struct qr_job_release never_begun = {
         .outcome = "handed_back", .code = "", .message = "the answer to its claim was lost"};
-    const struct round *round = arg;
+    struct round *round = arg;
+    for (size_t i = 0; i < round->claimed_count; i++) {
+        round->bases[i] = round->claimed[i].base_id;
+    }
+    round->base_count = sort_bases(round->bases, round->claimed_count);
+    QR_TRY(qr_plan_lock(tx, round->bases, round->base_count, &round->runner->options.plan, err));
     for (size_t i = 0; i < round->claimed_count; i++) {
         const struct qr_job *job = &round->claimed[i];
         bool is_ours;
         QR_TRY(qr_jobs_is_held(tx, job->id, job->fence, round->worker_id, &is_ours, err));
-        if (is_ours) {
-            QR_TRY(qr_jobs_release(tx, job->id, job->fence, &never_begun, err));
+        const qr_rc rc = is_ours ? qr_jobs_release(tx, job->id, job->fence, &never_begun, err) : QR_OK;
+        if (rc != QR_OK && rc != QR_LOST) {
+            return rc;
         }
     }
     return QR_OK;
@@ -332,7 +418,7 @@ static qr_rc release_claims(struct qr_tx *tx, void *arg, qr_err *err)
 static qr_rc settle_doubt(struct round *round, qr_err *err)
 {
     if (round->is_in_doubt) {
-        QR_TRY(qr_db_write(round->runner->options.db, QR_RELAXED, release_claims, round, err));
+        QR_TRY(qr_db_write(round->runner->options.db, level_min(round), release_claims, round, err));
         round->is_in_doubt = false;
     }
     return QR_OK;
@@ -348,6 +434,8 @@ qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_
         QR_HOLD(&runner->lock);
         gather(round);
     }
+    gather_bases(round);
+    qr_prepare_endings(&runner->options.plan, round->endings, round->ending_count, &round->failure);
     const qr_rc rc = qr_db_write(runner->options.db, level_of(round), run_round, round, err);
     QR_HOLD(&runner->lock);
     if (rc == QR_OK) {

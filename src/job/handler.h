@@ -43,7 +43,8 @@ struct qr_handler {
 /* ---- what a handler may call while it runs ---- */
 
 /* True when the attempt is no longer wanted: cancelled, past its time limit, or the process is ending. Look between
- * batches, and return soon; the outcome is then thrown away. */
+ * batches, and return soon. What it then returns is recorded like any other outcome, unless the job was taken from this
+ * worker; a failure of one that was told to end because its process is ending counts as no attempt. */
 bool qr_job_is_cancelled(const struct qr_job_run *run);
 
 /* Records a part of the result: the plan gets it inside a transaction in which the fence was found to match. QR_LOST: stop.
@@ -58,11 +59,28 @@ void qr_job_progress(struct qr_job_run *run, int64_t done, int64_t total);
 
 /* ---- what decides ---- */
 
-/* Runs inside the transaction that records a part (outcome NULL) or the final state of an attempt. `state` is what the job
- * becomes: an open one when it will be tried again. An error undoes the record. */
+enum { QR_ENDED_MAX = 256 }; /* recorded together: the transaction stays short */
+
+/* An attempt that ends. `state` is what the job becomes: an open one when it will be tried again. */
+struct qr_ended {
+    const struct qr_job *job;
+    enum qr_job_state state;
+    const struct qr_outcome *outcome;
+};
+
+/* What follows from the outcomes of handlers. Each may be NULL; all but `before` run inside a transaction, and like every
+ * write function they may run again. */
 struct qr_plan {
+    /* L1: locks the rows of these bases, before any row of a job is touched. They are in the order of their ids, each once;
+     * one that is gone is no error. */
+    qr_lock_bases_fn *lock;
+    /* Outside of any transaction, before what ended together is recorded: to make durable what the records will rely on. An
+     * error is what each of these attempts then failed with. */
+    qr_rc (*before)(const struct qr_ended *ended, size_t count, void *arg, qr_err *err);
+    /* Records a part, where the fence was found to match. An error undoes it. */
     qr_rc (*part)(struct qr_tx *tx, const struct qr_job *job, void *part, void *arg, qr_err *err);
-    qr_rc (*ended)(struct qr_tx *tx, const struct qr_job *job, enum qr_job_state state,
-                   const struct qr_outcome *outcome, void *arg, qr_err *err);
+    /* Records what follows from attempts that ended, all that were recorded in this transaction together. An error undoes
+     * their records; then each is tried on its own, and fails with the error it gets. */
+    qr_rc (*ended)(struct qr_tx *tx, const struct qr_ended *ended, size_t count, void *arg, qr_err *err);
     void *arg;
 };

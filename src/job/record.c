@@ -50,8 +50,22 @@ static struct qr_job_release release_for(const struct qr_ending *ending)
     return release;
 }
 
+static bool is_worth_retry(const struct qr_outcome *outcome)
+{
+    return qr_code_info(outcome->error.code)->policy == QR_POLICY_RETRY;
+}
+
+static void set_state(struct qr_ending *ending)
+{
+    const struct task *task = ending->task;
+    ending->state = state_after(&task->job, ending->outcome, atomic_load(&task->cancelled) && !ending->is_too_late);
+    if (ending->without_plan && ending->state == QR_JOB_FAILED && is_worth_retry(ending->outcome)) {
+        ending->state = QR_JOB_SCHEDULED; /* however often: nobody would tell the item that it failed */
+    }
+}
+
 /* Past its time limit a task that did not make it failed because it was too slow, whatever it says. */
-static void judge_time(struct qr_ending *ending)
+static void judge(struct qr_ending *ending)
 {
     struct task *task = ending->task;
     const bool has_failed = ending->outcome->kind == QR_OUTCOME_FAILED;
@@ -60,6 +74,7 @@ static void judge_time(struct qr_ending *ending)
         qr_fail(&task->outcome.error, QR_CODE_TIMEOUT, "the job took longer than its limit of %lld ms",
                 (long long)task->job.time_limit_ms);
     }
+    set_state(ending);
 }
 
 /* What was reported last is seen although the time to write it had not come. */
@@ -72,11 +87,6 @@ static qr_rc write_last_progress(struct qr_tx *tx, const struct qr_ending *endin
     return qr_jobs_set_progress(tx, task->job.id, task->job.fence, task->progress_done, task->progress_total, err);
 }
 
-static bool is_worth_retry(const struct qr_outcome *outcome)
-{
-    return qr_code_info(outcome->error.code)->policy == QR_POLICY_RETRY;
-}
-
 /* Where the fence does not match, this changes nothing. */
 static qr_rc settle(struct qr_tx *tx, const struct qr_ending *ending, qr_err *err)
 {
@@ -87,92 +97,108 @@ static qr_rc settle(struct qr_tx *tx, const struct qr_ending *ending, qr_err *er
         const struct qr_job_release release = release_for(ending);
         return qr_jobs_release(tx, job->id, job->fence, &release, err);
     }
-    const bool has_reason = outcome->error.code != QR_CODE_NONE;
-    return qr_jobs_finish(tx, job, ending->state, has_reason ? qr_code_info(outcome->error.code)->name : "",
-                          outcome->error.msg, err);
+    const struct qr_job_end end = {
+        .state = ending->state,
+        .code = outcome->error.code == QR_CODE_NONE ? "" : qr_code_info(outcome->error.code)->name,
+        .message = outcome->error.msg};
+    return qr_jobs_finish(tx, job, &end, err);
 }
 
-/* The job's own row first: it is where the fence is checked (J1), and a stale outcome must not reach the plan (R2). */
-static qr_rc record(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct qr_ending *ending = arg;
-    struct task *task = ending->task;
-    const struct qr_plan *plan = &task->runner->options.plan;
-    const struct qr_outcome *outcome = ending->outcome;
-    ending->state = state_after(&task->job, outcome, atomic_load(&task->cancelled) && !ending->is_too_late);
-    if (ending->without_plan && ending->state == QR_JOB_FAILED && is_worth_retry(outcome)) {
-        ending->state = QR_JOB_SCHEDULED; /* however often: nobody would tell the item that it failed */
-    }
-    const qr_rc rc = settle(tx, ending, err);
-    ending->is_lost = rc == QR_LOST;
-    QR_TRY(rc);
-    if (plan->ended && !ending->without_plan) {
-        QR_TRY(plan->ended(tx, &task->job, ending->state, outcome, plan->arg, err));
-    }
-    QR_FAILPOINT("jobs.complete.before_commit", err);
-    return QR_OK;
-}
-
-static bool is_settled(const struct qr_ending *ending)
-{
-    return ending->rc == QR_OK || ending->rc == QR_LOST;
-}
-
-/* An outcome whose plan cannot be carried out is the job's failure, and tried again like any other. Where the plan refuses
- * even that, the failure is recorded without it, so that one job does not hold up the others: put off when the plan may
- * succeed later, else for good; what it then leaves behind recovery finds. */
-static void record_ending(struct qr_tx *tx, struct qr_ending *ending, qr_err *err)
-{
-    struct qr_outcome refused = {.kind = QR_OUTCOME_FAILED, .level = ending->outcome->level};
-    const struct qr_outcome *said = ending->outcome;
-    judge_time(ending);
-    ending->without_plan = false;
-    ending->rc = qr_tx_nested(tx, record, ending, &refused.error);
-    if (!is_settled(ending) && said->kind != QR_OUTCOME_FAILED) {
-        qr_err again = {0};
-        ending->outcome = &refused;
-        ending->rc = qr_tx_nested(tx, record, ending, &again);
-    }
-    if (!is_settled(ending)) {
-        ending->outcome = &refused;
-        ending->without_plan = true;
-        ending->rc = qr_tx_nested(tx, record, ending, err);
-    }
-    ending->outcome = said; /* the function may run again, and must then see what it saw first */
-}
-
+/* Endings that are recorded together. */
 struct together {
     struct qr_ending *endings;
     size_t count;
 };
 
-static qr_rc record_together(struct qr_tx *tx, void *arg, qr_err *err)
+static const struct qr_plan *plan_of(const struct together *together)
+{
+    return &together->endings[0].task->runner->options.plan;
+}
+
+/* The jobs' own rows first: there the fence is checked (J1), and a stale outcome must not reach the plan (R2). */
+static qr_rc record(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct together *together = arg;
+    const struct qr_plan *plan = plan_of(together);
+    struct qr_ended told[QR_ENDED_MAX];
+    size_t told_count = 0;
     for (size_t i = 0; i < together->count; i++) {
         struct qr_ending *ending = &together->endings[i];
-        judge_time(ending);
-        ending->without_plan = false;
-        ending->rc = record(tx, ending, err);
-        if (ending->rc != QR_OK && !ending->is_lost) {
-            return ending->rc;
+        const qr_rc rc = settle(tx, ending, err);
+        ending->is_lost = rc == QR_LOST;
+        if (rc != QR_OK && rc != QR_LOST) {
+            return rc;
+        }
+        if (!ending->is_lost && !ending->without_plan) {
+            told[told_count++] = (struct qr_ended){&ending->task->job, ending->state, ending->outcome};
         }
     }
+    if (plan->ended && told_count > 0) {
+        QR_TRY(plan->ended(tx, told, told_count, plan->arg, err));
+    }
+    QR_FAILPOINT("jobs.complete.before_commit", err);
     return QR_OK;
+}
+
+static qr_rc record_as(struct qr_tx *tx, struct qr_ending *ending, const struct qr_outcome *outcome, bool without_plan,
+                       qr_err *err)
+{
+    ending->outcome = outcome;
+    ending->without_plan = without_plan;
+    set_state(ending);
+    return qr_tx_nested(tx, record, &(struct together){ending, 1}, err);
+}
+
+/* An outcome whose plan cannot be carried out is the job's failure, and tried again like any other. Where the plan refuses
+ * even that, the failure is recorded without it, so that one job does not hold up the others: put off when the plan may
+ * succeed later, else for good; what it then leaves behind recovery finds. */
+static qr_rc record_alone(struct qr_tx *tx, struct qr_ending *ending, qr_err *err)
+{
+    struct qr_outcome refused = {.kind = QR_OUTCOME_FAILED, .level = ending->outcome->level};
+    const struct qr_outcome *said = ending->outcome;
+    qr_rc rc = record_as(tx, ending, said, false, &refused.error);
+    if (rc != QR_OK && said->kind != QR_OUTCOME_FAILED) {
+        qr_err again = {0};
+        rc = record_as(tx, ending, &refused, false, &again);
+    }
+    if (rc != QR_OK) {
+        rc = record_as(tx, ending, &refused, true, err);
+    }
+    ending->outcome = said; /* the function may run again, and must then see what it saw first */
+    return rc;
+}
+
+void qr_prepare_endings(const struct qr_plan *plan, struct qr_ending *endings, size_t count, struct qr_outcome *failure)
+{
+    struct qr_ended told[QR_ENDED_MAX];
+    *failure = (struct qr_outcome){.kind = QR_OUTCOME_FAILED};
+    for (size_t i = 0; i < count; i++) {
+        judge(&endings[i]);
+        told[i] = (struct qr_ended){&endings[i].task->job, endings[i].state, endings[i].outcome};
+        failure->level = QR_MAX(failure->level, endings[i].outcome->level);
+    }
+    if (count == 0 || !plan->before || plan->before(told, count, plan->arg, &failure->error) == QR_OK) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        endings[i].outcome = failure;
+        judge(&endings[i]);
+    }
 }
 
 /* Together first: a savepoint for each would cost more than the record itself. If one fails, each on its own. */
 qr_rc qr_record_endings(struct qr_tx *tx, struct qr_ending *endings, size_t count, qr_err *err)
 {
     qr_err ignored = {0};
-    if (count > 1 && qr_tx_nested(tx, record_together, &(struct together){endings, count}, &ignored) == QR_OK) {
+    for (size_t i = 0; i < count; i++) {
+        endings[i].without_plan = false;
+        set_state(&endings[i]);
+    }
+    if (count > 1 && qr_tx_nested(tx, record, &(struct together){endings, count}, &ignored) == QR_OK) {
         return QR_OK;
     }
     for (size_t i = 0; i < count; i++) {
-        record_ending(tx, &endings[i], err);
-        if (!is_settled(&endings[i])) {
-            return endings[i].rc; /* the database is in trouble: the whole round is tried again */
-        }
+        QR_TRY(record_alone(tx, &endings[i], err)); /* the database is in trouble: the whole round is tried again */
     }
     return QR_OK;
 }

@@ -6,13 +6,18 @@
 /* What one ended task becomes. */
 struct qr_ending {
     struct task *task;
-    const struct qr_outcome *outcome; /* the handler's, or that it is stuck */
-    bool is_too_late;                 /* past its time limit */
-    bool without_plan;
-    bool is_lost; /* the fence did not match; nothing was changed */
-    qr_rc rc;     /* QR_OK: recorded; QR_LOST: thrown away; else the round fails */
+    const struct qr_outcome *outcome; /* the handler's, that it is stuck, or that what had to come before failed */
     enum qr_job_state state;
+    bool is_too_late; /* past its time limit */
+    bool without_plan;
+    bool is_lost; /* the fence did not match: nothing was changed, the outcome is thrown away */
 };
 
-/* Records all of them in the transaction of a round. What each `rc` says is anew each time this runs. */
+/* Before the transaction: says what each is to become, and lets the plan make ready for it. `failure` is where the outcome
+ * is kept that they have instead when that fails. */
+void qr_prepare_endings(const struct qr_plan *plan, struct qr_ending *endings, size_t count,
+                        struct qr_outcome *failure);
+
+/* Records all of them in the transaction of a round; an error: the round fails. What each says is anew each time this
+ * runs. */
 qr_rc qr_record_endings(struct qr_tx *tx, struct qr_ending *endings, size_t count, qr_err *err);

@@ -27,12 +27,13 @@ static qr_rc plan_crash(struct qr_tx *tx, void *arg, qr_err *err)
     const struct crash *crash = arg;
     struct qr_outcome outcome = {.kind = QR_OUTCOME_FAILED};
     qr_fail(&outcome.error, QR_CODE_CRASHED_WORKER, "the process died while it ran this job, too often to try again");
-    return crash->plan->ended(tx, crash->job, QR_JOB_FAILED, &outcome, crash->plan->arg, err);
+    const struct qr_ended ended = {crash->job, QR_JOB_FAILED, &outcome};
+    return crash->plan->ended(tx, &ended, 1, crash->plan->arg, err);
 }
 
-/* Where the plan refuses, the job has failed all the same, as in record_ending: it must not keep the other jobs of the dead,
+/* Where the plan refuses, the job has failed all the same, as in record_alone: it must not keep the other jobs of the dead,
  * nor a process from starting. */
-qr_rc qr_plan_tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err QR_UNUSED)
+static qr_rc tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err QR_UNUSED)
 {
     const struct qr_plan *plan = arg;
     if (plan->ended) {
@@ -42,11 +43,16 @@ qr_rc qr_plan_tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *ar
     return QR_OK;
 }
 
+struct qr_rescue qr_plan_rescue(const struct qr_plan *plan)
+{
+    return (struct qr_rescue){qr_plan_lock, tell_of_crash, (void *)plan};
+}
+
 static qr_rc free_dead(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct registration *registration = arg;
-    return qr_workers_free_jobs(tx, qr_plan_tell_of_crash, &registration->runner->options.plan,
-                                &registration->freed_count, err);
+    const struct qr_rescue rescue = qr_plan_rescue(&registration->runner->options.plan);
+    return qr_workers_free_jobs(tx, &rescue, &registration->freed_count, err);
 }
 
 qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err)
@@ -54,7 +60,7 @@ qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err)
     struct registration registration = {.runner = runner};
     do {
         QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, free_dead, &registration, err));
-    } while (registration.freed_count == QR_JOB_BATCH_MAX);
+    } while (registration.freed_count > 0);
     return QR_OK;
 }
 

@@ -114,11 +114,14 @@ static qr_rc step(struct qr_runner *runner, bool lease_is_lost, int64_t *ret_nex
     return qr_dispatch_round(runner, ret_next_mono_ms, err);
 }
 
-/* True when there are too many (R4). */
+/* True when there are too many (R4); once. */
 static bool check_stuck(struct qr_runner *runner)
 {
     qr_slots_check_time(runner);
-    return runner->options.stuck_max && runner->stuck_count > runner->options.stuck_max && runner->options.on_stuck;
+    const struct qr_runner_options *options = &runner->options;
+    const bool is_told = runner->is_told_of_stuck;
+    runner->is_told_of_stuck = is_told || (options->stuck_max && runner->stuck_count > options->stuck_max);
+    return options->on_stuck && !is_told && runner->is_told_of_stuck;
 }
 
 static void dispatcher_main(void *arg)
@@ -139,7 +142,9 @@ static void dispatcher_main(void *arg)
         }
         const bool too_many_stuck = check_stuck(runner);
         const bool lease_is_lost = runner->lease_is_lost;
+        struct slot_thread *ended = qr_slots_take_ended(runner);
         qr_mutex_unlock(&runner->lock);
+        qr_slots_free_ended(ended);
         if (too_many_stuck) {
             runner->options.on_stuck(runner->options.on_stuck_arg);
         }

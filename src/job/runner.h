@@ -7,8 +7,10 @@
  *     and it goes on under a new id.
  * R4  A handler cannot be killed. One that does not return in time is fenced, its slot gets a new thread, and the old thread
  *     ends when it returns. Too many of them: the owner is told to restart the process.
- * R5  Jobs that were running when a process died run alone, so that the one that kills its process is found and the others
- *     are not blamed with it. */
+ * R5  Jobs that were running when a process died (suspects) run one at a time, and while one waits or runs nothing else is
+ *     claimed: so the one that kills its process is found, and the others are not blamed with it. Except deletes, which wait
+ *     behind no other queue (DEL-6): they are claimed all the same, and one that is itself a suspect goes before the
+ *     others without waiting for what is in flight. */
 #pragma once
 
 #include "base/log.h"
@@ -29,7 +31,7 @@ struct qr_runner_options {
     const char *name;        /* how people see this worker: "host, pid 123" */
     bool owns_all;           /* no other worker can be alive: their jobs are free at once */
     int64_t poll_ms;         /* look for work that often without being woken; 0 = never */
-    int stuck_max;           /* handlers that do not return, before on_stuck is called */
+    int stuck_max;           /* handlers that do not return, before on_stuck is called, once */
     void (*on_stuck)(void *arg);
     void *on_stuck_arg;
 };

@@ -68,12 +68,14 @@ struct qr_runner {
     struct task *newest;
     int in_flight[QR_QUEUE_END]; /* ready, running or ended */
     int in_flight_count;
-    bool suspect_is_in_flight; /* R5 */
+    int suspects_in_flight; /* R5 */
     struct task_list ready[QR_QUEUE_END], ended;
     int64_t average_us[QR_QUEUE_END]; /* how long handlers take: short ones are claimed ahead */
 
     struct slot_thread *threads;
-    int stuck_count; /* threads whose handlers have not returned yet */
+    int stuck_count;             /* threads whose handlers have not returned yet */
+    bool is_told_of_stuck;       /* the owner knows that they are too many */
+    int64_t add_threads_mono_ms; /* when to try again to replace them; 0 = all are there */
     struct qr_runner_stats stats;
 
     /* the dispatcher's alone */
@@ -84,14 +86,14 @@ struct qr_runner {
 enum {
     QR_STUCK_GRACE_MS = 30000, /* from being told to end until a handler counts as stuck */
     QR_PROGRESS_MS = 500,      /* progress is written at most that often */
+    QR_ADD_THREADS_MS = 1000,  /* after a thread could not be made */
     QR_AHEAD_US = 20000,       /* claimed ahead for a thread: as many as are done in that time */
 };
 
 int64_t qr_runner_mono_ms(const struct qr_runner *runner);
 void qr_runner_wake(struct qr_runner *runner);
 
-/* slots.c; all but the first with the lock held */
-void qr_slot_main(void *arg);
+/* slots.c; with the lock held where nothing else is said */
 qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *err);
 struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job);
 /* Takes it out of the books; frees it, unless its handler still runs. */
@@ -100,8 +102,11 @@ void qr_task_forget(struct task *task);
 void qr_slots_check_time(struct qr_runner *runner);
 /* When that has to be looked at next; 0 = there is none to watch. */
 int64_t qr_slots_next_check_mono_ms(const struct qr_runner *runner);
-/* How many more to claim for the queue, once `ending` of those in flight are gone. */
-size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int ending);
+/* The threads that were replaced and have ended; to be freed without the lock. */
+struct slot_thread *qr_slots_take_ended(struct qr_runner *runner);
+void qr_slots_free_ended(struct slot_thread *ended);
+/* How many more to claim for the queue, when `in_flight` are there already. */
+size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int in_flight);
 
 /* dispatch.c: one transaction of the dispatcher. *ret_next_mono_ms: come back then at the latest, 0 = when woken. */
 qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_err *err);
@@ -112,7 +117,9 @@ qr_rc qr_dispatch_unregister(struct qr_runner *runner, qr_err *err);
 qr_rc qr_dispatch_beat(struct qr_runner *runner, qr_uuid worker_id, qr_err *err);
 /* Frees the jobs of workers that were declared dead, in small steps. */
 qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err);
-/* For qr_workers_free_jobs; `arg` is the struct qr_plan. The beat's too. */
-qr_rc qr_plan_tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err);
+/* The plan for qr_workers_free_jobs. The beat's too. */
+struct qr_rescue qr_plan_rescue(const struct qr_plan *plan);
+/* `arg` is the struct qr_plan. */
+qr_rc qr_plan_lock(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void *arg, qr_err *err);
 struct round *qr_dispatch_round_create(void);
 void qr_dispatch_round_free(struct round *round);

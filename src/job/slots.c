@@ -73,7 +73,7 @@ struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job)
     runner->newest = task;
     runner->in_flight[job->queue]++;
     runner->in_flight_count++;
-    runner->suspect_is_in_flight = runner->suspect_is_in_flight || job->is_suspect;
+    runner->suspects_in_flight += job->is_suspect;
     append(&runner->ready[job->queue], task);
     qr_signal_one(&runner->work[job->queue]);
     return task;
@@ -92,9 +92,7 @@ static void strike_off(struct task *task)
     }
     runner->in_flight[task->job.queue]--;
     runner->in_flight_count--;
-    if (runner->in_flight_count == 0) {
-        runner->suspect_is_in_flight = false; /* it was alone */
-    }
+    runner->suspects_in_flight -= task->job.is_suspect;
 }
 
 static void remove_from(struct task_list *list, const struct task *task)
@@ -186,7 +184,7 @@ static void end_task(struct slot_thread *slot, struct task *task)
     qr_signal_one(&runner->dispatcher_wake);
 }
 
-void qr_slot_main(void *arg)
+static void slot_main(void *arg)
 {
     struct slot_thread *slot = arg;
     struct qr_runner *runner = slot->runner;
@@ -219,7 +217,7 @@ qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *
     }
     slot->runner = runner;
     slot->queue = queue;
-    const qr_rc rc = qr_thread_spawn(&slot->thread, qr_queue_name(queue), qr_slot_main, slot, err);
+    const qr_rc rc = qr_thread_spawn(&slot->thread, qr_queue_name(queue), slot_main, slot, err);
     if (rc != QR_OK) {
         qr_free(slot);
         return rc;
@@ -229,39 +227,74 @@ qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *
     return QR_OK;
 }
 
-/* Threads whose task is abandoned and that nobody replaced yet. */
-static int count_held_up(const struct qr_runner *runner, enum qr_queue queue)
+/* Those that serve the queue; without those whose task is abandoned when they must be able to begin something. */
+static int count_threads(const struct qr_runner *runner, enum qr_queue queue, bool only_free)
 {
     int count = 0;
     for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
-        count += slot->queue == queue && slot->task && slot->task->state == TASK_ABANDONED && !slot->is_replaced;
+        const bool is_held_up = slot->task && slot->task->state == TASK_ABANDONED;
+        count += slot->queue == queue && !slot->is_replaced && !(only_free && is_held_up);
     }
     return count;
 }
 
-size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int ending)
+size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int in_flight)
 {
-    const int slots = runner->options.slots[queue] - count_held_up(runner, queue);
+    const int slots = count_threads(runner, queue, true);
     const int64_t average_us = QR_MAX(runner->average_us[queue], (int64_t)QR_AHEAD_US / AHEAD_MAX);
     const int ahead = (int)QR_MIN(QR_MAX(QR_AHEAD_US / average_us, (int64_t)1), (int64_t)AHEAD_MAX);
-    const int wanted = slots * ahead - (runner->in_flight[queue] - ending);
+    const int wanted = slots * ahead - in_flight;
     return wanted > 0 ? (size_t)wanted : 0;
 }
 
 /* ---- time (R4) ---- */
 
-static void replace_thread(struct qr_runner *runner, const struct task *task)
+struct slot_thread *qr_slots_take_ended(struct qr_runner *runner)
 {
-    for (struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
-        if (slot->task == task) {
-            slot->is_replaced = true;
-            slot->task->is_stuck = true;
-            runner->stuck_count++;
-            runner->stats.stuck++;
-            qr_slot_add_thread(runner, slot->queue, NULL); /* without it the queue has one fewer */
-            return;
+    struct slot_thread *ended = NULL;
+    for (struct slot_thread **link = &runner->threads; *link;) {
+        struct slot_thread *slot = *link;
+        if (slot->has_ended) {
+            *link = slot->next;
+            slot->next = ended;
+            ended = slot;
+        } else {
+            link = &slot->next;
         }
     }
+    return ended;
+}
+
+void qr_slots_free_ended(struct slot_thread *ended)
+{
+    while (ended) {
+        struct slot_thread *slot = ended;
+        ended = slot->next;
+        qr_thread_join(&slot->thread);
+        qr_free(slot);
+    }
+}
+
+/* As many as there should be; where the system gives none, again later. */
+static void add_missing(struct qr_runner *runner, int64_t now_ms)
+{
+    runner->add_threads_mono_ms = 0;
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        for (int count = count_threads(runner, queue, false); count < runner->options.slots[queue]; count++) {
+            if (qr_slot_add_thread(runner, queue, NULL) != QR_OK) {
+                runner->add_threads_mono_ms = now_ms + QR_ADD_THREADS_MS;
+                return;
+            }
+        }
+    }
+}
+
+static void give_up(struct slot_thread *slot)
+{
+    slot->is_replaced = true;
+    slot->task->is_stuck = true;
+    slot->runner->stuck_count++;
+    slot->runner->stats.stuck++;
 }
 
 void qr_slots_check_time(struct qr_runner *runner)
@@ -279,14 +312,15 @@ void qr_slots_check_time(struct qr_runner *runner)
             task->stuck_mono_ms = now_ms + QR_STUCK_GRACE_MS;
         }
         if (task->stuck_mono_ms && now_ms >= task->stuck_mono_ms) {
-            replace_thread(runner, task);
+            give_up(slot);
         }
     }
+    add_missing(runner, now_ms);
 }
 
 int64_t qr_slots_next_check_mono_ms(const struct qr_runner *runner)
 {
-    int64_t next = INT64_MAX;
+    int64_t next = runner->add_threads_mono_ms ? runner->add_threads_mono_ms : INT64_MAX;
     for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
         const struct task *task = slot->task;
         if (!task || slot->is_replaced) {
@@ -337,7 +371,11 @@ struct fenced_write {
 static qr_rc write_fenced(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct fenced_write *write = arg;
-    QR_TRY(qr_jobs_require_fence(tx, write->task->job.id, write->task->job.fence, err));
+    const struct qr_job *job = &write->task->job;
+    if (!qr_uuid_is_zero(job->base_id)) {
+        QR_TRY(qr_plan_lock(tx, &job->base_id, 1, &write->task->runner->options.plan, err));
+    }
+    QR_TRY(qr_jobs_require_fence(tx, job->id, job->fence, err));
     return write->fn(tx, write->arg, err);
 }
 

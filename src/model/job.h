@@ -1,4 +1,4 @@
-/* Jobs: their states, queues and types as tables, and the pure decisions about them. */
+/* Jobs: their states and queues as tables, and the pure decisions about them. Their types: model/job_type.h. */
 #pragma once
 
 #include "base/err.h"
@@ -49,10 +49,11 @@ enum qr_queue qr_queue_find(qr_str name);
 /* ---- what becomes of an attempt ---- */
 
 enum {
-    QR_JOB_ATTEMPTS_MAX = 8, /* of failures that may pass; about 20 minutes in all */
-    QR_JOB_CRASHES_MAX = 3,  /* then the job is to blame, not the machine: `crashed_worker` */
+    QR_JOB_ATTEMPTS_MAX = 13, /* of failures that may pass; about 20 minutes in all */
+    QR_JOB_CRASHES_MAX = 3,   /* then the job is to blame, not the machine: `crashed_worker` */
     QR_JOB_BACKOFF_MS_MIN = 1000,
     QR_JOB_BACKOFF_MS_MAX = 300000,
+    QR_JOB_DELAY_MS_MAX = 86400000, /* whatever a handler or an endpoint asks for */
 };
 
 /* How long to wait before the attempt after `attempts` failed ones: doubling, half of it by chance, at least what the

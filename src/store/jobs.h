@@ -1,11 +1,13 @@
-/* The job table: the durable outbox. Every statement about jobs and workers is here, each to be run inside a write or read
- * function.
+/* The job table: the durable outbox. Each call is a part of a write or read function; jobs_find.h has the less usual ones.
  *
  * J1  A job that runs belongs to (worker, fence). Whatever writes about a running job names its fence; where that does not
  *     match, nothing is changed and the answer is QR_LOST. Every change of owner raises the fence (I2, I9).
  * J2  Of one idempotency key at most one job is open; of one serial key at most one is scheduled, queued or running. Both
  *     are unique indexes, so no race can break them.
- * J3  Who ends a job of a serial key promotes the next one in the same transaction. */
+ * J3  Who ends a job of a serial key promotes the next one in the same transaction.
+ *
+ * L1  The order of locks (PostgreSQL): the worker's row, then rows of bases in the order of their ids, then rows of jobs.
+ *     Whoever waits for a job's row while it holds another's has locked the bases of both. */
 #pragma once
 
 #include "base/arena.h"
@@ -13,7 +15,13 @@
 #include "db/db.h"
 #include "model/job.h"
 
-enum { QR_JOB_TYPE_MAX = 64, QR_JOB_BATCH_MAX = 500 };
+enum {
+    QR_JOB_TYPE_MAX = 64,
+    QR_JOB_BATCH_MAX = 500,
+    QR_JOB_HISTORY_MAX = 100, /* attempts that are kept: a job that is put off for days has thousands */
+    QR_JOB_PRUNE_MAX = 100,   /* jobs in one step, each with its history */
+    QR_KEY_HASH_BYTES = 16,
+};
 
 /* ---- adding ---- */
 
@@ -42,6 +50,13 @@ qr_rc qr_jobs_add(struct qr_tx *tx, qr_uuid new_id, const struct qr_job_spec *sp
 
 /* ---- looking ---- */
 
+/* An idempotency or serial key as it is stored: as a hash, because PostgreSQL's index rows end at 2.7 KB and a key names any
+ * number of items. */
+struct qr_job_key {
+    bool is_set;
+    unsigned char hash[QR_KEY_HASH_BYTES];
+};
+
 struct qr_job {
     qr_uuid id;
     enum qr_queue queue;
@@ -51,13 +66,14 @@ struct qr_job {
     enum qr_job_state state;
     int64_t priority, run_at_ms;
     const char *args; /* in the arena */
-    int64_t fence, attempts, crashes;
-    int64_t time_limit_ms, deadline_ms; /* deadline: of the running attempt, 0 = none */
-    qr_uuid worker_id;                  /* of the running or last attempt */
+    int64_t fence;
+    int64_t attempts, crashes; /* attempts that failed, and processes that died while they ran it */
+    int64_t time_limit_ms;     /* of one attempt, 0 = none */
+    qr_uuid worker_id;         /* of the running or last attempt */
     int64_t progress_done, progress_total;
     const char *code, *message; /* of the last failure, or why it waits or was skipped; "" = none */
     int64_t created_ms, claimed_ms, finished_ms;
-    bool has_serial_key;
+    struct qr_job_key idempotency_key, serial_key;
     bool is_suspect; /* it was running when a process died, and has not come through an attempt since */
 };
 
@@ -101,11 +117,15 @@ struct qr_job_claim {
     size_t count; /* how many there are in the end */
 };
 
-/* Claims queued jobs of the queue for the worker, fair between bases. Each gets a new fence. Nothing when the queue is
- * paused; QR_LOST when the worker's lease is not valid. */
+/* Claims queued jobs of the queue for the worker, fair between bases. Each gets a new fence. Before it, in the same
+ * transaction: qr_worker_require_lease, and qr_jobs_offered, which knows the pauses. */
 qr_rc qr_jobs_claim(struct qr_tx *tx, struct qr_job_claim *claim, qr_err *err);
-/* Whether there is a queued suspect that could be claimed. */
-qr_rc qr_jobs_suspect_waits(struct qr_tx *tx, enum qr_queue queue, bool *ret_waits, qr_err *err);
+
+/* What could be claimed of a queue; nothing while it is paused. */
+struct qr_queue_offer {
+    bool any, suspects;
+};
+qr_rc qr_jobs_offered(struct qr_tx *tx, struct qr_queue_offer ret_offers[static QR_QUEUE_END], qr_err *err);
 
 /* Makes scheduled jobs that are due queued, at most QR_JOB_BATCH_MAX; *ret_next_ms is when the next one is due, 0 = none. */
 qr_rc qr_jobs_promote_due(struct qr_tx *tx, int64_t *ret_count, int64_t *ret_next_ms, qr_err *err);
@@ -113,15 +133,19 @@ qr_rc qr_jobs_promote_due(struct qr_tx *tx, int64_t *ret_count, int64_t *ret_nex
 /* QR_LOST unless the job still runs under this fence. Locks the job until the transaction ends. */
 qr_rc qr_jobs_require_fence(struct qr_tx *tx, qr_uuid id, int64_t fence, qr_err *err);
 
-/* Ends a running job: COMPLETED, FAILED, SKIPPED or CANCELLED. */
-qr_rc qr_jobs_finish(struct qr_tx *tx, const struct qr_job *job, enum qr_job_state state, const char *code,
-                     const char *message, qr_err *err);
+/* Ends a running job. */
+struct qr_job_end {
+    enum qr_job_state state;    /* COMPLETED, FAILED, SKIPPED or CANCELLED */
+    const char *code, *message; /* "" = none */
+    bool is_crash;              /* FAILED, but no attempt of its own: its process died */
+};
+qr_rc qr_jobs_finish(struct qr_tx *tx, const struct qr_job *job, const struct qr_job_end *end, qr_err *err);
 
 /* Takes a running job from its worker and puts it back in line. */
 struct qr_job_release {
     const char *outcome; /* of the attempt that ends, for the history */
     const char *code, *message;
-    int64_t delay_ms; /* 0 = queued at once */
+    int64_t delay_ms; /* 0 = queued at once; at most QR_JOB_DELAY_MS_MAX counts */
     bool counts_attempt, counts_crash;
     bool clears_suspicion; /* its handler ran and the process lives */
 };
@@ -134,7 +158,7 @@ qr_rc qr_jobs_set_progress(struct qr_tx *tx, qr_uuid id, int64_t fence, int64_t 
 qr_rc qr_jobs_cancel(struct qr_tx *tx, qr_uuid id, const char *code, const char *message, enum qr_job_state *ret_state,
                      qr_err *err);
 
-/* Deletes jobs that ended before the time, with their history: at most QR_JOB_BATCH_MAX. */
+/* Deletes jobs that ended before the time, with their history: at most QR_JOB_PRUNE_MAX. */
 qr_rc qr_jobs_prune(struct qr_tx *tx, int64_t before_ms, int64_t *ret_count, qr_err *err);
 
 /* ---- queues ---- */
@@ -150,16 +174,24 @@ enum { QR_WORKER_LEASE_MS = 120000, QR_WORKER_BEAT_MS = 30000 };
 qr_rc qr_worker_register(struct qr_tx *tx, qr_uuid id, const char *name, qr_err *err);
 /* Renews the lease; QR_LOST when it was declared dead, or too late. */
 qr_rc qr_worker_beat(struct qr_tx *tx, qr_uuid id, qr_err *err);
+/* QR_LOST unless the worker may still claim. Keeps it from being declared dead until the transaction ends. */
+qr_rc qr_worker_require_lease(struct qr_tx *tx, qr_uuid id, qr_err *err);
 /* After its last job has ended. */
 qr_rc qr_worker_unregister(struct qr_tx *tx, qr_uuid id, qr_err *err);
 
 /* Declares workers dead: those whose lease has run out, or all but `spare` (a predecessor in a folder that we own alone).
  * From then on they can claim nothing, and write nothing about the jobs that qr_workers_free_jobs frees. */
 qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t *ret_count, qr_err *err);
-/* Frees the jobs of dead workers, at most QR_JOB_BATCH_MAX; a job that crashed too often fails with `crashed_worker` and is
- * told to `on_failed` in the same transaction. Forgets dead workers without jobs. *ret_count 0: there is nothing left. */
+/* Frees the jobs of dead workers, at most QR_JOB_BATCH_MAX and of one base; a job that crashed too often fails with
+ * `crashed_worker`. Forgets dead workers without jobs. *ret_count 0: there is nothing left. */
+typedef qr_rc qr_lock_bases_fn(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void *arg, qr_err *err);
 typedef qr_rc qr_job_failed_fn(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err);
-qr_rc qr_workers_free_jobs(struct qr_tx *tx, qr_job_failed_fn *on_failed, void *arg, int64_t *ret_count, qr_err *err);
+struct qr_rescue {
+    qr_lock_bases_fn *lock;      /* L1; NULL = nothing is to be locked */
+    qr_job_failed_fn *on_failed; /* told in the same transaction; NULL = nobody */
+    void *arg;
+};
+qr_rc qr_workers_free_jobs(struct qr_tx *tx, const struct qr_rescue *rescue, int64_t *ret_count, qr_err *err);
 
 /* The name of a worker ("host, pid 123"), "" when it is gone; and when its lease ends. */
 qr_rc qr_worker_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, const char **ret_name, int64_t *ret_until_ms,

@@ -67,9 +67,9 @@ qr_rc qr_jobs_find_prefix(struct qr_tx *tx, qr_str prefix, qr_uuid *ret_id, qr_e
 qr_rc qr_jobs_is_held(struct qr_tx *tx, qr_uuid id, int64_t fence, qr_uuid worker_id, bool *ret_is_held, qr_err *err)
 {
     int64_t ignored;
-    return qr_tx_get_i64(
-        tx, "SELECT fence FROM job WHERE id = ?1 AND state = 4 AND fence = ?2 AND worker_id = ?3 /*pg FOR UPDATE */",
-        QR_VALS(qr_val_uuid(&id), qr_val_i64(fence), qr_val_uuid(&worker_id)), ret_is_held, &ignored, err);
+    return qr_tx_get_i64(tx, "SELECT fence FROM job WHERE id = ?1 AND state = 4 AND fence = ?2 AND worker_id = ?3",
+                         QR_VALS(qr_val_uuid(&id), qr_val_i64(fence), qr_val_uuid(&worker_id)), ret_is_held, &ignored,
+                         err);
 }
 
 /* ---- why it waits ---- */
@@ -100,30 +100,6 @@ qr_rc qr_workers_count_live(struct qr_tx *tx, int64_t *ret_count, qr_err *err)
 
 /* ---- once more ---- */
 
-struct original {
-    struct qr_job job;
-    bool has_idempotency_key, has_serial_key;
-    unsigned char idempotency_key[QR_KEY_HASH_BYTES], serial_key[QR_KEY_HASH_BYTES];
-};
-
-static qr_rc load_original(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, struct original *ret_original,
-                           qr_err *err)
-{
-    bool found;
-    QR_TRY(qr_jobs_find(tx, id, arena, &found, &ret_original->job, err));
-    if (!found) {
-        return qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
-    }
-    QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows, "SELECT idempotency_key, serial_key FROM job WHERE id = ?1",
-                       QR_VALS(qr_val_uuid(&id)), err));
-    if (qr_rows_next(&rows)) {
-        ret_original->has_idempotency_key = qr_rows_key(&rows, 0, ret_original->idempotency_key);
-        ret_original->has_serial_key = qr_rows_key(&rows, 1, ret_original->serial_key);
-    }
-    return qr_rows_end(&rows, err);
-}
-
 static qr_rc require_retryable(enum qr_job_state state, qr_err *err)
 {
     if (qr_job_state_is_open(state)) {
@@ -136,31 +112,29 @@ static qr_rc require_retryable(enum qr_job_state state, qr_err *err)
     return QR_OK;
 }
 
-static struct qr_val key_or_null(bool has_key, const unsigned char *hash)
-{
-    return has_key ? qr_val_blob(hash, QR_KEY_HASH_BYTES) : qr_val_null();
-}
-
 qr_rc qr_jobs_add_again(struct qr_tx *tx, qr_uuid id, qr_uuid new_id, qr_uuid *ret_id, bool *ret_existed, qr_err *err)
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
-    struct original original = {0};
-    QR_TRY(load_original(tx, id, &arena, &original, err));
-    const struct qr_job *job = &original.job;
-    QR_TRY(require_retryable(job->state, err));
+    struct qr_job job;
+    bool found;
+    QR_TRY(qr_jobs_find(tx, id, &arena, &found, &job, err));
+    if (!found) {
+        return qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
+    }
+    QR_TRY(require_retryable(job.state, err));
     const struct qr_new_job copy = {
-        .spec = {.queue = job->queue,
-                 .type = job->type,
-                 .base_id = job->base_id,
-                 .item_id = job->item_id,
-                 .generation = job->generation,
-                 .priority = (int)job->priority,
-                 .args = qr_str_of(job->args),
-                 .time_limit_ms = job->time_limit_ms},
+        .spec = {.queue = job.queue,
+                 .type = job.type,
+                 .base_id = job.base_id,
+                 .item_id = job.item_id,
+                 .generation = job.generation,
+                 .priority = (int)job.priority,
+                 .args = qr_str_of(job.args),
+                 .time_limit_ms = job.time_limit_ms},
         .id = new_id,
-        .idempotency_key = key_or_null(original.has_idempotency_key, original.idempotency_key),
-        .serial_key = key_or_null(original.has_serial_key, original.serial_key),
+        .idempotency_key = job.idempotency_key,
+        .serial_key = job.serial_key,
     };
     return qr_jobs_add_new(tx, &copy, ret_id, ret_existed, err);
 }

@@ -7,9 +7,8 @@
  * `invalid_value` when there are several. */
 qr_rc qr_jobs_find_prefix(struct qr_tx *tx, qr_str prefix, qr_uuid *ret_id, qr_err *err);
 
-/* Whether the job runs under this fence and this worker: for a worker that does not know whether its claim was committed.
- * The fence alone would not do, since whoever claims after a claim that was undone gets the same one. Locks the job until
- * the transaction ends. */
+/* Whether the job runs under this fence and this worker, without locking it. To a worker that does not know whether its claim
+ * was committed the fence alone would not tell: whoever claims after a claim that was undone gets the same one. */
 qr_rc qr_jobs_is_held(struct qr_tx *tx, qr_uuid id, int64_t fence, qr_uuid worker_id, bool *ret_is_held, qr_err *err);
 
 /* The job that a blocked one waits for: the active one of its serial key. */

@@ -21,12 +21,6 @@ static void add_condition(struct conditions *conditions, const char *text, struc
     qr_buf_printf(&conditions->sql, " AND %s ?%zu", text, conditions->count);
 }
 
-static bool is_zero(const qr_uuid *id)
-{
-    static const qr_uuid zero;
-    return qr_uuid_equal(*id, zero);
-}
-
 static void add_filter(struct conditions *conditions, const struct qr_job_filter *filter)
 {
     if (filter->state) {
@@ -34,18 +28,19 @@ static void add_filter(struct conditions *conditions, const struct qr_job_filter
         qr_buf_printf(&conditions->sql, " AND state = %d", (int)filter->state);
     }
     if (filter->queue) {
-        add_condition(conditions, "queue =", qr_val_i64(filter->queue));
+        /* the plus keeps an index of queues from being preferred to that of items, which has few rows for each */
+        add_condition(conditions, qr_uuid_is_zero(filter->item_id) ? "queue =" : "+queue =", qr_val_i64(filter->queue));
     }
     if (filter->type) {
         add_condition(conditions, "type =", qr_val_text(qr_str_of(filter->type)));
     }
-    if (!is_zero(&filter->base_id)) {
+    if (!qr_uuid_is_zero(filter->base_id)) {
         add_condition(conditions, "base_id =", qr_val_uuid(&filter->base_id));
     }
-    if (!is_zero(&filter->item_id)) {
+    if (!qr_uuid_is_zero(filter->item_id)) {
         add_condition(conditions, "item_id =", qr_val_uuid(&filter->item_id));
     }
-    if (!is_zero(&filter->after)) {
+    if (!qr_uuid_is_zero(filter->after)) {
         add_condition(conditions, "id <", qr_val_uuid(&filter->after));
     }
 }
@@ -117,8 +112,7 @@ static qr_rc load_attempt(const struct qr_rows *rows, struct qr_arena *arena, st
 qr_rc qr_jobs_attempts(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, struct qr_job_attempt **ret_attempts,
                        size_t *ret_count, qr_err *err)
 {
-    enum { SHOWN_MAX = 100 }; /* the last ones: a job that is put off for days has thousands */
-    struct qr_job_attempt *attempts = qr_arena_array(arena, SHOWN_MAX, sizeof attempts[0]);
+    struct qr_job_attempt *attempts = qr_arena_array(arena, QR_JOB_HISTORY_MAX, sizeof attempts[0]);
     if (!attempts) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a job's history");
     }
@@ -126,7 +120,7 @@ qr_rc qr_jobs_attempts(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, str
     QR_TRY(qr_tx_query(tx, &rows,
                        "SELECT fence, claimed_at, ended_at, worker_id, outcome, code, message FROM job_attempt "
                        "WHERE job_id = ?1 ORDER BY fence DESC LIMIT ?2",
-                       QR_VALS(qr_val_uuid(&id), qr_val_i64(SHOWN_MAX)), err));
+                       QR_VALS(qr_val_uuid(&id), qr_val_i64(QR_JOB_HISTORY_MAX)), err));
     size_t count = 0;
     while (qr_rows_next(&rows)) {
         QR_TRY(load_attempt(&rows, arena, &attempts[count++], err));
@@ -141,7 +135,7 @@ qr_rc qr_jobs_prune(struct qr_tx *tx, int64_t before_ms, int64_t *ret_count, qr_
     return qr_tx_exec(tx,
                       "DELETE FROM job WHERE id IN (SELECT id FROM job WHERE finished_at > 0 AND finished_at < ?1 "
                       "ORDER BY finished_at LIMIT ?2)",
-                      QR_VALS(qr_val_i64(before_ms), qr_val_i64(QR_JOB_BATCH_MAX)), ret_count, err);
+                      QR_VALS(qr_val_i64(before_ms), qr_val_i64(QR_JOB_PRUNE_MAX)), ret_count, err);
 }
 
 /* ---- pauses ---- */

@@ -4,15 +4,9 @@
 
 #include <stdio.h>
 
-static bool is_zero(const qr_uuid *id)
-{
-    static const qr_uuid zero;
-    return qr_uuid_equal(*id, zero);
-}
-
 struct qr_val qr_val_uuid_or_null(const qr_uuid *id)
 {
-    return is_zero(id) ? qr_val_null() : qr_val_uuid(id);
+    return qr_uuid_is_zero(*id) ? qr_val_null() : qr_val_uuid(id);
 }
 
 qr_uuid qr_rows_uuid(const struct qr_rows *rows, int column)
@@ -25,23 +19,30 @@ qr_uuid qr_rows_uuid(const struct qr_rows *rows, int column)
     return id;
 }
 
-struct qr_val qr_val_key(qr_str key, unsigned char hash[static QR_KEY_HASH_BYTES])
+_Static_assert((int)QR_KEY_HASH_BYTES == (int)QR_HASH_BYTES, "keys are stored as qr_hash_128 makes them");
+
+struct qr_job_key qr_job_key_of(qr_str text)
 {
-    if (key.len == 0) {
-        return qr_val_null();
+    struct qr_job_key key = {.is_set = text.len > 0};
+    if (key.is_set) {
+        qr_hash_128(text, key.hash);
     }
-    qr_hash_128(key, hash);
-    return qr_val_blob(hash, QR_KEY_HASH_BYTES);
+    return key;
 }
 
-bool qr_rows_key(const struct qr_rows *rows, int column, unsigned char ret_hash[static QR_KEY_HASH_BYTES])
+struct qr_val qr_val_key(const struct qr_job_key *key)
+{
+    return key->is_set ? qr_val_blob(key->hash, QR_KEY_HASH_BYTES) : qr_val_null();
+}
+
+struct qr_job_key qr_rows_key(const struct qr_rows *rows, int column)
 {
     const qr_str bytes = qr_rows_str(rows, column);
-    if (qr_rows_is_null(rows, column) || bytes.len != QR_KEY_HASH_BYTES) {
-        return false;
+    struct qr_job_key key = {.is_set = !qr_rows_is_null(rows, column) && bytes.len == QR_KEY_HASH_BYTES};
+    if (key.is_set) {
+        memcpy(key.hash, bytes.ptr, QR_KEY_HASH_BYTES);
     }
-    memcpy(ret_hash, bytes.ptr, QR_KEY_HASH_BYTES);
-    return true;
+    return key;
 }
 
 qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_job *ret_job, qr_err *err)
@@ -60,16 +61,16 @@ qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_
         .attempts = qr_rows_i64(rows, 11),
         .crashes = qr_rows_i64(rows, 12),
         .time_limit_ms = qr_rows_i64(rows, 13),
-        .deadline_ms = qr_rows_i64(rows, 14),
-        .worker_id = qr_rows_uuid(rows, 15),
-        .progress_done = qr_rows_i64(rows, 16),
-        .progress_total = qr_rows_i64(rows, 17),
-        .code = qr_arena_copy(arena, qr_rows_str(rows, 18)),
-        .message = qr_arena_copy(arena, qr_rows_str(rows, 19)),
-        .created_ms = qr_rows_i64(rows, 20),
-        .claimed_ms = qr_rows_i64(rows, 21),
-        .finished_ms = qr_rows_i64(rows, 22),
-        .has_serial_key = qr_rows_i64(rows, 23) != 0,
+        .worker_id = qr_rows_uuid(rows, 14),
+        .progress_done = qr_rows_i64(rows, 15),
+        .progress_total = qr_rows_i64(rows, 16),
+        .code = qr_arena_copy(arena, qr_rows_str(rows, 17)),
+        .message = qr_arena_copy(arena, qr_rows_str(rows, 18)),
+        .created_ms = qr_rows_i64(rows, 19),
+        .claimed_ms = qr_rows_i64(rows, 20),
+        .finished_ms = qr_rows_i64(rows, 21),
+        .idempotency_key = qr_rows_key(rows, 22),
+        .serial_key = qr_rows_key(rows, 23),
         .is_suspect = qr_rows_i64(rows, 24) != 0,
     };
     const qr_str type = qr_rows_str(rows, 2);

@@ -17,21 +17,20 @@ struct qr_val qr_val_uuid_or_null(const qr_uuid *id);
 /* All zero for NULL, and for anything that is not an id. */
 qr_uuid qr_rows_uuid(const struct qr_rows *rows, int column);
 
-/* ---- keys: stored as hashes, because PostgreSQL's index rows end at 2.7 KB and a key names any number of items ---- */
+/* ---- keys ---- */
 
-enum { QR_KEY_HASH_BYTES = QR_HASH_BYTES };
-
-/* NULL for the empty key. The hash lives in the caller's memory. */
-struct qr_val qr_val_key(qr_str key, unsigned char hash[static QR_KEY_HASH_BYTES]);
-/* False for NULL. */
-bool qr_rows_key(const struct qr_rows *rows, int column, unsigned char ret_hash[static QR_KEY_HASH_BYTES]);
+/* Of the empty text: none. */
+struct qr_job_key qr_job_key_of(qr_str text);
+/* The hash stays in the caller's memory. */
+struct qr_val qr_val_key(const struct qr_job_key *key);
+struct qr_job_key qr_rows_key(const struct qr_rows *rows, int column);
 
 /* ---- jobs ---- */
 
 #define QR_JOB_COLUMNS                                                                                                 \
     "id, queue, type, base_id, item_id, generation, state, priority, run_at, args, fence, attempts, crashes, "         \
-    "time_limit, deadline_at, worker_id, progress_done, progress_total, code, message, created_at, claimed_at, "       \
-    "finished_at, serial_key IS NOT NULL, suspect"
+    "time_limit, worker_id, progress_done, progress_total, code, message, created_at, claimed_at, finished_at, "       \
+    "idempotency_key, serial_key, suspect"
 
 /* The job in the current row of QR_JOB_COLUMNS; texts are copied to the arena. */
 qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_job *ret_job, qr_err *err);
@@ -41,12 +40,7 @@ qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_
 struct qr_new_job {
     struct qr_job_spec spec; /* without its keys: they are below, as stored */
     qr_uuid id;
-    struct qr_val idempotency_key, serial_key;
+    struct qr_job_key idempotency_key, serial_key;
 };
 
 qr_rc qr_jobs_add_new(struct qr_tx *tx, const struct qr_new_job *job, qr_uuid *ret_id, bool *ret_existed, qr_err *err);
-
-/* ---- workers ---- */
-
-/* QR_LOST unless the worker may still claim. */
-qr_rc qr_worker_require_lease(struct qr_tx *tx, qr_uuid id, qr_err *err);

@@ -1,5 +1,4 @@
 /* Workers, their leases, and what becomes of the jobs of dead ones. */
-#include "base/failpoint.h"
 #include "store/jobs_row.h"
 
 #include <assert.h>
@@ -61,20 +60,20 @@ qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t
 
 /* ---- the jobs of the dead ---- */
 
-static qr_rc fail_crashed(struct qr_tx *tx, const struct qr_job *job, qr_job_failed_fn *on_failed, void *arg,
-                          qr_err *err)
+static qr_rc fail_crashed(struct qr_tx *tx, const struct qr_job *job, const struct qr_rescue *rescue, qr_err *err)
 {
-    QR_TRY(qr_tx_exec(tx, "UPDATE job SET crashes = crashes + 1 WHERE id = ?1 AND state = 4 AND fence = ?2",
-                      QR_VALS(qr_val_uuid(&job->id), qr_val_i64(job->fence)), NULL, err));
-    QR_TRY(qr_jobs_finish(tx, job, QR_JOB_FAILED, qr_code_info(QR_CODE_CRASHED_WORKER)->name,
-                          "the process died while it ran this job, too often to try again", err));
-    return on_failed ? on_failed(tx, job, arg, err) : QR_OK;
+    const struct qr_job_end end = {.state = QR_JOB_FAILED,
+                                   .code = qr_code_info(QR_CODE_CRASHED_WORKER)->name,
+                                   .message = "the process died while it ran this job, too often to try again",
+                                   .is_crash = true};
+    QR_TRY(qr_jobs_finish(tx, job, &end, err));
+    return rescue->on_failed ? rescue->on_failed(tx, job, rescue->arg, err) : QR_OK;
 }
 
-static qr_rc free_job(struct qr_tx *tx, const struct qr_job *job, qr_job_failed_fn *on_failed, void *arg, qr_err *err)
+static qr_rc free_job(struct qr_tx *tx, const struct qr_job *job, const struct qr_rescue *rescue, qr_err *err)
 {
     if (job->crashes + 1 >= QR_JOB_CRASHES_MAX) {
-        return fail_crashed(tx, job, on_failed, arg, err);
+        return fail_crashed(tx, job, rescue, err);
     }
     return qr_jobs_release(
         tx, job->id, job->fence,
@@ -83,15 +82,31 @@ static qr_rc free_job(struct qr_tx *tx, const struct qr_job *job, qr_job_failed_
         err);
 }
 
-static qr_rc find_orphans(struct qr_tx *tx, struct qr_arena *arena, struct qr_job *ret_jobs, size_t *ret_count,
-                          qr_err *err)
+/* A base with such jobs. */
+static qr_rc find_orphaned_base(struct qr_tx *tx, bool *ret_found, qr_uuid *ret_base, qr_err *err)
+{
+    QR_ROWS(rows);
+    QR_TRY(
+        qr_tx_query(tx, &rows,
+                    "SELECT base_id FROM job WHERE state = 4 AND worker_id IN (SELECT id FROM worker WHERE dead = 1) "
+                    "LIMIT 1",
+                    QR_NO_VALS, err));
+    *ret_found = qr_rows_next(&rows);
+    if (*ret_found) {
+        *ret_base = qr_rows_uuid(&rows, 0);
+    }
+    return qr_rows_end(&rows, err);
+}
+
+static qr_rc find_orphans(struct qr_tx *tx, qr_uuid base_id, struct qr_arena *arena, struct qr_job *ret_jobs,
+                          size_t *ret_count, qr_err *err)
 {
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
                        "SELECT " QR_JOB_COLUMNS
-                       " FROM job WHERE state = 4 AND worker_id IN (SELECT id FROM worker WHERE "
+                       " FROM job WHERE state = 4 AND base_id = ?2 AND worker_id IN (SELECT id FROM worker WHERE "
                        "dead = 1) LIMIT ?1 /*pg FOR UPDATE SKIP LOCKED */",
-                       QR_VALS(qr_val_i64(QR_JOB_BATCH_MAX)), err));
+                       QR_VALS(qr_val_i64(QR_JOB_BATCH_MAX), qr_val_uuid(&base_id)), err));
     size_t count = 0;
     while (qr_rows_next(&rows)) {
         assert(count < QR_JOB_BATCH_MAX);
@@ -101,7 +116,9 @@ static qr_rc find_orphans(struct qr_tx *tx, struct qr_arena *arena, struct qr_jo
     return qr_rows_end(&rows, err);
 }
 
-qr_rc qr_workers_free_jobs(struct qr_tx *tx, qr_job_failed_fn *on_failed, void *arg, int64_t *ret_count, qr_err *err)
+/* L1: the base before its jobs. */
+static qr_rc free_jobs_of(struct qr_tx *tx, qr_uuid base_id, const struct qr_rescue *rescue, int64_t *ret_count,
+                          qr_err *err)
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
@@ -110,12 +127,26 @@ qr_rc qr_workers_free_jobs(struct qr_tx *tx, qr_job_failed_fn *on_failed, void *
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a batch of jobs");
     }
     size_t count;
-    QR_TRY(find_orphans(tx, &arena, jobs, &count, err));
+    if (rescue->lock && !qr_uuid_is_zero(base_id)) {
+        QR_TRY(rescue->lock(tx, &base_id, 1, rescue->arg, err));
+    }
+    QR_TRY(find_orphans(tx, base_id, &arena, jobs, &count, err));
     for (size_t i = 0; i < count; i++) {
-        QR_TRY(free_job(tx, &jobs[i], on_failed, arg, err));
+        QR_TRY(free_job(tx, &jobs[i], rescue, err));
     }
     *ret_count = (int64_t)count;
-    if (count > 0) { /* one that is not dead after all hears that its jobs are gone */
+    return QR_OK;
+}
+
+qr_rc qr_workers_free_jobs(struct qr_tx *tx, const struct qr_rescue *rescue, int64_t *ret_count, qr_err *err)
+{
+    bool found;
+    qr_uuid base_id;
+    *ret_count = 0;
+    QR_TRY(find_orphaned_base(tx, &found, &base_id, err));
+    if (found) {
+        QR_TRY(free_jobs_of(tx, base_id, rescue, ret_count, err));
+        /* one that is not dead after all hears that its jobs are gone */
         QR_TRY(qr_tx_notify(tx, QR_JOBS_CANCEL_CHANNEL, err));
     }
     return qr_tx_exec(tx,

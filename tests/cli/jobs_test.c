@@ -144,7 +144,8 @@ static qr_rc run_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     if (running->release) {
         QR_TRY(qr_jobs_release(tx, job.id, job.fence, running->release, err));
     }
-    return running->state ? qr_jobs_finish(tx, &job, running->state, running->code, running->message, err) : QR_OK;
+    const struct qr_job_end end = {.state = running->state, .code = running->code, .message = running->message};
+    return running->state ? qr_jobs_finish(tx, &job, &end, err) : QR_OK;
 }
 
 static void run_job(struct world *world, struct running running)

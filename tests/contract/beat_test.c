@@ -384,12 +384,14 @@ QR_DB_TEST(the_jobs_of_a_worker_whose_lease_ran_out_are_freed_and_no_others)
     close_world(&world);
 }
 
-static qr_rc count_ended(struct qr_tx *tx QR_UNUSED, const struct qr_job *job QR_UNUSED, enum qr_job_state state,
-                         const struct qr_outcome *outcome, void *arg, qr_err *err QR_UNUSED)
+static qr_rc count_ended(struct qr_tx *tx QR_UNUSED, const struct qr_ended *ended, size_t count, void *arg,
+                         qr_err *err QR_UNUSED)
 {
-    QR_CHECK_INT(QR_JOB_FAILED, state);
-    QR_CHECK_INT(QR_CODE_CRASHED_WORKER, outcome->error.code);
-    ++*(int *)arg;
+    for (size_t i = 0; i < count; i++) {
+        QR_CHECK_INT(QR_JOB_FAILED, ended[i].state);
+        QR_CHECK_INT(QR_CODE_CRASHED_WORKER, ended[i].outcome->error.code);
+    }
+    *(int *)arg += (int)count;
     return QR_OK;
 }
 
@@ -412,8 +414,8 @@ QR_DB_TEST(the_plan_is_told_of_jobs_that_crashed_too_often)
     close_world(&world);
 }
 
-static qr_rc refuse(struct qr_tx *tx, const struct qr_job *job QR_UNUSED, enum qr_job_state state QR_UNUSED,
-                    const struct qr_outcome *outcome QR_UNUSED, void *arg QR_UNUSED, qr_err *err)
+static qr_rc refuse(struct qr_tx *tx, const struct qr_ended *ended QR_UNUSED, size_t count QR_UNUSED,
+                    void *arg QR_UNUSED, qr_err *err)
 {
     QR_TRY(qr_tx_exec(tx, "INSERT INTO effect (id, at) VALUES (1, 1)", QR_NO_VALS, NULL, err));
     return qr_fail(err, QR_CODE_INTERNAL, "as the test wants it");

@@ -207,7 +207,7 @@ struct freeing {
 static qr_rc free_refused(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct freeing *freeing = arg;
-    return qr_workers_free_jobs(tx, refuse, NULL, &freeing->count, err);
+    return qr_workers_free_jobs(tx, &(struct qr_rescue){.on_failed = refuse}, &freeing->count, err);
 }
 
 QR_DB_TEST(a_failure_that_the_plan_refuses_is_not_recorded)

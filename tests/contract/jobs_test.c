@@ -1,13 +1,9 @@
-/* The queue over every database: adding, waiting, being claimed, looking, and what it costs. J1–J3 are those of
- * store/jobs.h. */
+/* The queue over every database: adding, waiting, being claimed, looking. J1–J3 are those of store/jobs.h. */
 #include "support/jobs_fixture.h"
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <sqlite3.h>
 #include <stdatomic.h>
-
-static const qr_uuid NOBODY = {0};
 
 static qr_uuid base_of(unsigned char number)
 {
@@ -426,7 +422,7 @@ QR_DB_TEST(old_jobs_are_pruned_in_steps_with_their_history)
     struct qr_world world;
     qr_world_open(&world, t, NULL);
     const qr_uuid worker = qr_world_worker(&world);
-    enum { JOBS = QR_JOB_BATCH_MAX + 5 };
+    enum { JOBS = QR_JOB_PRUNE_MAX + 5 };
     qr_world_add_many(&world, (struct qr_job_spec){0}, JOBS);
     static struct qr_job jobs[JOBS];
     QR_CHECK_INT(JOBS, qr_world_claim(&world, worker, jobs, JOBS));
@@ -438,7 +434,7 @@ QR_DB_TEST(old_jobs_are_pruned_in_steps_with_their_history)
     }
     const qr_uuid open = qr_world_add(&world, (struct qr_job_spec){0});
     QR_CHECK_INT(0, qr_world_prune(&world, QR_WORLD_BEGIN_MS));
-    QR_CHECK_INT(QR_JOB_BATCH_MAX, qr_world_prune(&world, QR_WORLD_BEGIN_MS + 1));
+    QR_CHECK_INT(QR_JOB_PRUNE_MAX, qr_world_prune(&world, QR_WORLD_BEGIN_MS + 1));
     QR_CHECK_INT(4, qr_world_prune(&world, QR_WORLD_BEGIN_MS + 1));
     QR_CHECK_INT(0, qr_world_i64(&world, "SELECT count(*) FROM job_attempt"));
     QR_CHECK_INT(1, qr_world_prune(&world, QR_WORLD_BEGIN_MS + 5000));
@@ -499,7 +495,7 @@ QR_DB_TEST(a_job_is_as_it_was_added)
     const struct qr_job job = qr_world_find(&world, id);
     QR_CHECK_TEXT("index-chunks", job.type);
     QR_CHECK_INT(QR_QUEUE_EMBED, job.queue);
-    QR_CHECK(qr_uuid_equal(base, job.base_id) && qr_uuid_equal(item, job.item_id) && job.has_serial_key);
+    QR_CHECK(qr_uuid_equal(base, job.base_id) && qr_uuid_equal(item, job.item_id) && job.serial_key.is_set);
     QR_CHECK_INT(7, job.generation);
     QR_CHECK_INT(-2, job.priority);
     QR_CHECK_INT(5000, job.time_limit_ms);
@@ -507,111 +503,4 @@ QR_DB_TEST(a_job_is_as_it_was_added)
     QR_CHECK_INT(QR_WORLD_BEGIN_MS, job.created_ms);
     QR_CHECK_TEXT("{\"a\": \"\\u00e4\"}", job.args);
     qr_world_close(&world);
-}
-
-/* ---- what a million jobs would cost ---- */
-
-/* The texts of all statements that ran, as the library itself heard of them. */
-static struct {
-    char *texts[256];
-    size_t count;
-    pthread_mutex_t lock;
-} heard = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static int hear(unsigned event QR_UNUSED, void *context QR_UNUSED, void *statement, void *unused QR_UNUSED)
-{
-    const char *text = sqlite3_sql(statement);
-    pthread_mutex_lock(&heard.lock);
-    bool is_new = text && heard.count < QR_COUNT(heard.texts);
-    for (size_t i = 0; i < heard.count && is_new; i++) {
-        is_new = strcmp(heard.texts[i], text) != 0;
-    }
-    if (is_new) {
-        heard.texts[heard.count++] = strdup(text);
-    }
-    pthread_mutex_unlock(&heard.lock);
-    return 0;
-}
-
-static int listen_to(sqlite3 *connection, char **error QR_UNUSED, const void *api QR_UNUSED)
-{
-    return sqlite3_trace_v2(connection, SQLITE_TRACE_STMT, hear, NULL);
-}
-
-/* Goes once through everything that runners repeat. */
-static void use_everything(struct qr_world *world)
-{
-    qr_uuid worker = qr_world_worker(world);
-    const struct qr_job_spec keyed = {.serial_key = QR_STR("s"), .idempotency_key = QR_STR("i")};
-    const struct qr_job_spec serial = {.serial_key = QR_STR("s")};
-    qr_world_add(world, keyed);
-    qr_world_add(world, keyed);
-    qr_world_add(world, serial);
-    qr_world_add(world, (struct qr_job_spec){.run_at_ms = QR_WORLD_BEGIN_MS + 1});
-    struct qr_job job = qr_world_claim_one(world, worker);
-    qr_world_release(world, &job, (struct qr_job_release){0});
-    job = qr_world_claim_one(world, worker);
-    qr_world_progress(world, &job, 1, 2);
-    qr_world_require_fence(world, &job);
-    qr_world_finish(world, &job, QR_JOB_COMPLETED);
-    job = qr_world_claim_one(world, worker);
-    qr_world_cancel(world, job.id, NULL);
-    qr_test_clock_advance(1);
-    int64_t next_ms;
-    qr_world_promote_due(world, &next_ms);
-    qr_world_claim_one(world, worker);
-    qr_world_beat(world, worker);
-    qr_world_declare_dead(world, true, NOBODY);
-    qr_world_free_jobs(world, NULL, NULL);
-    worker = qr_world_worker(world);
-    qr_world_claim_suspect(world, worker);
-    qr_world_prune(world, INT64_MAX);
-}
-
-static bool is_about_jobs(const char *text)
-{
-    return (strstr(text, "FROM job") || strstr(text, "UPDATE job") || strstr(text, "INTO job")) &&
-           !strstr(text, "CREATE") && !strstr(text, "count(*)");
-}
-
-static void check_plan(sqlite3 *connection, const char *text)
-{
-    qr_test_set_context("%.100s", text);
-    char sql[4096];
-    snprintf(sql, sizeof sql, "EXPLAIN QUERY PLAN %s", text);
-    sqlite3_stmt *statement;
-    QR_CHECK_INT(SQLITE_OK, sqlite3_prepare_v2(connection, sql, -1, &statement, NULL));
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const char *step = (const char *)sqlite3_column_text(statement, 3);
-        const bool is_scan = strncmp(step, "SCAN job", 8) == 0;
-        /* the one that takes the first row of an index that holds just the scheduled ones, in their order */
-        const bool takes_first = strstr(step, "INDEX job_due") && strstr(text, "LIMIT 1");
-        if ((is_scan && !takes_first) || strstr(step, "TEMP B-TREE")) {
-            QR_FAIL("%s", step);
-        }
-    }
-    sqlite3_finalize(statement);
-    qr_test_set_context("%s", "");
-}
-
-QR_TEST(no_statement_of_the_runner_looks_at_jobs_that_it_is_not_about)
-{
-    QR_CHECK_INT(SQLITE_OK, sqlite3_auto_extension((void (*)(void))listen_to));
-    struct qr_world world;
-    qr_world_open(&world, t, NULL);
-    use_everything(&world);
-    qr_world_close(&world);
-    sqlite3_reset_auto_extension();
-    sqlite3 *connection;
-    QR_CHECK_INT(SQLITE_OK, sqlite3_open(qr_test_path(t, "quire.db"), &connection));
-    int checked = 0;
-    for (size_t i = 0; i < heard.count; i++) {
-        if (is_about_jobs(heard.texts[i])) {
-            check_plan(connection, heard.texts[i]);
-            checked++;
-        }
-        free(heard.texts[i]);
-    }
-    QR_CHECK(checked >= 15); /* else it heard nothing */
-    sqlite3_close(connection);
 }

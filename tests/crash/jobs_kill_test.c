@@ -1,6 +1,6 @@
 /* The process that runs jobs dies at every failpoint, sleeps past its lease, or finds its clock moved, on both databases. An
  * oracle in the parent keeps what was acknowledged: once the queue is drained, every job has taken effect exactly once (I5,
- * I9). `job_demo` shows the same to people. */
+ * I9), and so has every slot of periodic work (B1). `job_demo` shows the same to people. */
 #include "base/failpoint.h"
 #include "base/proc.h"
 #include "store/jobs.h"
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { EXIT_CRASHED = 99 /* of a failpoint's `crash` */, STEP_JOBS = 60, SLOTS = 4, HANDLER_US = 1000 };
+enum { EXIT_CRASHED = 99 /* of a failpoint's `crash` */, STEP_JOBS = 60, SLOTS = 4, HANDLER_US = 1000, BEAT_MS = 2 };
 
 static struct job_ledger ledger;
 
@@ -43,7 +43,7 @@ static int live(struct job_ledger_plan plan, int64_t kill_at)
 static void die_at(const char *url, const char *failpoint, int64_t *job_count)
 {
     const int64_t before = *job_count;
-    struct job_ledger_plan plan = {.url = url, .job_count = before + STEP_JOBS};
+    struct job_ledger_plan plan = {.url = url, .job_count = before + STEP_JOBS, .beat_ms = BEAT_MS};
     /* where the machine is slow to kill it, it has ended by itself: then there is no predecessor, which is fine too */
     const int predecessor = live(plan, before + STEP_JOBS / 4);
     QR_CHECK(predecessor == -SIGKILL || predecessor == 0);
@@ -59,7 +59,7 @@ static void die_at(const char *url, const char *failpoint, int64_t *job_count)
     *job_count = plan.job_count;
 }
 
-static void check_once_each(const char *url, int64_t job_count)
+static struct job_ledger_verdict check_once_each(const char *url, int64_t job_count)
 {
     struct job_ledger_verdict verdict;
     qr_err err;
@@ -68,20 +68,27 @@ static void check_once_each(const char *url, int64_t job_count)
     QR_CHECK_INT(0, verdict.twice);
     QR_CHECK_INT(job_count, verdict.jobs);
     QR_CHECK_INT(job_count, verdict.completed);
+    QR_CHECK_INT(0, verdict.slots_wrong);
+    return verdict;
 }
 
 /* ---- failpoints ---- */
 
 static bool is_ours(const char *name)
 {
-    return qr_str_starts_with(qr_str_of(name), QR_STR("jobs.")) || qr_str_starts_with(qr_str_of(name), QR_STR("db."));
+    static const char *const prefixes[] = {"jobs.", "beat.", "db."};
+    bool is_one = false;
+    for (size_t i = 0; i < QR_COUNT(prefixes); i++) {
+        is_one = is_one || qr_str_starts_with(qr_str_of(name), qr_str_of(prefixes[i]));
+    }
+    return is_one;
 }
 
 QR_DB_TEST_WITH_TIMEOUT(jobs_take_effect_once_though_the_process_dies_at_every_failpoint, 240)
 {
     static const int hits[] = {1, 8};
     const struct qr_db_options options = qr_test_db_options(t, NULL, 0);
-    int64_t job_count = 0, crash_count = 0;
+    int64_t job_count = 0, slot_count = 0, crash_count = 0;
     const char *name;
     QR_CHECK(qr_failpoints_built_in());
     for (size_t i = 0; (name = qr_failpoint_name(i)); i++) {
@@ -90,13 +97,14 @@ QR_DB_TEST_WITH_TIMEOUT(jobs_take_effect_once_though_the_process_dies_at_every_f
             snprintf(failpoint, sizeof failpoint, "%s=crash@%d", name, hits[k]);
             qr_test_set_context("%s", failpoint);
             die_at(options.url, failpoint, &job_count);
-            check_once_each(options.url, job_count);
+            slot_count = check_once_each(options.url, job_count).slots;
             crash_count++;
         }
     }
     qr_test_set_context("%s", "");
-    QR_CHECK(crash_count >= 10);
-    printf("%lld crashes, %lld jobs, each once\n", (long long)crash_count, (long long)job_count);
+    QR_CHECK(crash_count >= 14 && slot_count >= crash_count);
+    printf("%lld crashes, %lld jobs and %lld slots of periodic work, each once\n", (long long)crash_count,
+           (long long)job_count, (long long)slot_count);
 }
 
 /* The write has happened, and the writer is told that it failed. */

@@ -67,8 +67,7 @@ static qr_rc plan_part(struct qr_tx *tx, const struct qr_job *job, void *part QR
 }
 
 /* The first stage of a subject is followed by the second; after any other end it rests (I1). */
-static qr_rc plan_ended(struct qr_tx *tx, const struct qr_job *job, enum qr_job_state state,
-                        const struct qr_outcome *outcome QR_UNUSED, void *arg QR_UNUSED, qr_err *err)
+static qr_rc follow(struct qr_tx *tx, const struct qr_job *job, enum qr_job_state state, qr_err *err)
 {
     QR_TRY(write_effect(tx, job, !qr_job_state_is_open(state), err));
     const int subject = oracle_subject_of((int)job->generation);
@@ -86,6 +85,14 @@ static qr_rc plan_ended(struct qr_tx *tx, const struct qr_job *job, enum qr_job_
         }
     }
     return set_active(tx, subject, false, NULL, err);
+}
+
+static qr_rc plan_ended(struct qr_tx *tx, const struct qr_ended *ended, size_t count, void *arg QR_UNUSED, qr_err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        QR_TRY(follow(tx, ended[i].job, ended[i].state, err));
+    }
+    return QR_OK;
 }
 
 /* ---- handlers ---- */
@@ -335,14 +342,14 @@ static qr_rc declare_dead(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
     return qr_workers_declare_dead(tx, false, (qr_uuid){0}, &count, err);
 }
 
-static qr_rc tell_plan(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err)
+static qr_rc tell_plan(struct qr_tx *tx, const struct qr_job *job, void *arg QR_UNUSED, qr_err *err)
 {
-    return plan_ended(tx, job, QR_JOB_FAILED, NULL, arg, err);
+    return follow(tx, job, QR_JOB_FAILED, err);
 }
 
 static qr_rc free_jobs(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    return qr_workers_free_jobs(tx, tell_plan, NULL, arg, err);
+    return qr_workers_free_jobs(tx, &(struct qr_rescue){.on_failed = tell_plan}, arg, err);
 }
 
 static void rescuer(void *arg)
@@ -489,14 +496,15 @@ static void run(uint64_t seed)
 
 static void print_totals(void)
 {
-    printf(
-        "     %llu runs, %llu steps, %llu commits (%llu broken), %llu h of virtual time: %llu jobs, %llu parts, %llu "
-        "crashes, %llu shutdowns, %llu zombies, %llu rescues, %llu lost fences, %llu cancels, %llu lost wake-ups\n",
-        (unsigned long long)totals.runs, (unsigned long long)totals.steps, (unsigned long long)totals.commits,
-        (unsigned long long)totals.failed_commits, (unsigned long long)totals.virtual_s / 3600,
-        (unsigned long long)totals.jobs, (unsigned long long)totals.parts, (unsigned long long)totals.crashes,
-        (unsigned long long)totals.shutdowns, (unsigned long long)totals.zombies, (unsigned long long)totals.rescues,
-        (unsigned long long)totals.lost, (unsigned long long)totals.cancels, (unsigned long long)totals.lost_wakeups);
+    printf("     %llu runs, %llu steps, %llu commits (%llu broken, %llu answers lost), %llu h of virtual time: %llu "
+           "jobs, %llu parts, %llu crashes, %llu shutdowns, %llu zombies, %llu rescues, %llu lost fences, %llu "
+           "cancels, %llu lost wake-ups\n",
+           (unsigned long long)totals.runs, (unsigned long long)totals.steps, (unsigned long long)totals.commits,
+           (unsigned long long)totals.failed_commits, (unsigned long long)totals.lost_answers,
+           (unsigned long long)totals.virtual_s / 3600, (unsigned long long)totals.jobs,
+           (unsigned long long)totals.parts, (unsigned long long)totals.crashes, (unsigned long long)totals.shutdowns,
+           (unsigned long long)totals.zombies, (unsigned long long)totals.rescues, (unsigned long long)totals.lost,
+           (unsigned long long)totals.cancels, (unsigned long long)totals.lost_wakeups);
 }
 
 /* I1 I2 I5 I9 */

@@ -1,5 +1,5 @@
-/* Owns the processes, their memory, and the three calls that are wrapped at link time: qr_db_write (yields, failing commits,
- * death before and after a commit) and qr_db_wake (lost wake-ups, and those between processes). */
+/* Owns the processes, their memory, and the two calls that are wrapped at link time: qr_db_write (yields, failing commits,
+ * lost answers, death before and after a commit) and qr_db_wake (lost wake-ups, and those between processes). */
 #include "sim/world.h"
 
 #include "base/io.h"
@@ -146,8 +146,10 @@ qr_rc __wrap_qr_db_write(struct qr_db *db, enum qr_db_level level, qr_tx_fn *fn,
         totals.crashes++;
         sim_die();
     }
+    const bool answer_is_lost = rc == QR_OK && world.faults && sim_chance(15);
     sim_yield(); /* the oracle looks before anything else is committed */
-    return rc;
+    totals.lost_answers += answer_is_lost;
+    return answer_is_lost ? qr_fail(err, QR_CODE_UNAVAILABLE, "it is committed, and the answer lost") : rc;
 }
 
 void __wrap_qr_db_wake(struct qr_db *db, const char *channel)

@@ -20,8 +20,8 @@ struct process {
 };
 
 struct totals {
-    uint64_t runs, steps, commits, failed_commits, crashes, zombies, rescues, lost, cancels, lost_wakeups, shutdowns;
-    uint64_t jobs, parts, virtual_s;
+    uint64_t runs, steps, commits, failed_commits, lost_answers, crashes, zombies, rescues, lost, cancels;
+    uint64_t lost_wakeups, shutdowns, jobs, parts, virtual_s;
 };
 
 struct world {

@@ -8,6 +8,7 @@
 #include "store/schema.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,14 +19,17 @@ enum {
     LOOK_MS = 25, /* between two looks at how far it is */
     READ_DEADLINE_MS = 60000,
     MIGRATIONS_MAX = 32,
+    TICKS_MIN = 12, /* slots that a process does before it ends by itself: a failpoint at the 8th is reached */
 };
 
 static struct qr_db_options db_options(const char *url)
 {
-    /* an effect has no unique key: doing it twice must show */
+    /* effects and ticks have no unique key: doing it twice must show */
     static const struct qr_migration effect = {
         "effect", "CREATE TABLE effect (job_id BLOB NOT NULL, fence INTEGER NOT NULL) STRICT;"
-                  "CREATE INDEX effect_job ON effect (job_id);"};
+                  "CREATE INDEX effect_job ON effect (job_id);"
+                  "CREATE TABLE tick (slot INTEGER NOT NULL) STRICT;"
+                  "CREATE INDEX tick_slot ON tick (slot);"};
     static struct qr_migration migrations[MIGRATIONS_MAX];
     memcpy(migrations, qr_schema_migrations, qr_schema_migration_count * sizeof migrations[0]);
     migrations[qr_schema_migration_count] = effect;
@@ -52,6 +56,7 @@ struct life {
     const struct qr_clock *clock;
     struct qr_db *db;
     struct qr_uuid_gen ids;
+    atomic_int ticks;
 };
 
 static void require(qr_rc rc, const qr_err *err)
@@ -131,27 +136,55 @@ static void run_handler(struct qr_job_run *run, struct qr_outcome *outcome)
 }
 
 /* The effect, in the transaction that ends the job. */
-static qr_rc write_effect(struct qr_tx *tx, const struct qr_job *job, enum qr_job_state state,
-                          const struct qr_outcome *outcome QR_UNUSED, void *arg QR_UNUSED, qr_err *err)
+static qr_rc write_effect(struct qr_tx *tx, const struct qr_job *job, qr_err *err)
 {
-    if (state != QR_JOB_COMPLETED) {
-        return QR_OK;
-    }
     return qr_tx_exec(tx, "INSERT INTO effect (job_id, fence) VALUES (?1, ?2)",
                       QR_VALS(qr_val_blob(job->id.bytes, QR_UUID_BYTES), qr_val_i64(job->fence)), NULL, err);
 }
 
-static const struct qr_plan effect_plan = {.ended = write_effect};
-
-/* What the beat does when a process starts beside others. */
-static void rescue(struct life *life)
+static qr_rc write_effects(struct qr_tx *tx, const struct qr_ended *ended, size_t count, void *arg QR_UNUSED,
+                           qr_err *err)
 {
-    const struct qr_beat_options options = {.db = life->db, .clock = life->clock, .plan = effect_plan};
+    for (size_t i = 0; i < count; i++) {
+        if (ended[i].state == QR_JOB_COMPLETED) {
+            QR_TRY(write_effect(tx, ended[i].job, err));
+        }
+    }
+    return QR_OK;
+}
+
+static const struct qr_plan effect_plan = {.ended = write_effects};
+
+/* One row for each slot, in the transaction that takes the slot (B1). */
+static qr_rc tick(struct qr_tx *tx, void *arg, bool *ret_more QR_UNUSED, qr_err *err)
+{
+    struct life *life = arg;
+    int64_t now_ms;
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    atomic_fetch_add(&life->ticks, 1);
+    return qr_tx_exec(tx, "INSERT INTO tick (slot) VALUES (?1)",
+                      QR_VALS(qr_val_i64(now_ms - now_ms % life->plan->beat_ms)), NULL, err);
+}
+
+/* Rescues first where a process starts beside others. */
+static struct qr_beat *start_beat(struct life *life)
+{
+    const struct qr_beat_task task = {"tick", life->plan->beat_ms, tick, life};
+    const struct qr_beat_options options = {.db = life->db,
+                                            .clock = life->clock,
+                                            .plan = effect_plan,
+                                            .tasks = &task,
+                                            .task_count = life->plan->beat_ms ? 1 : 0};
     struct qr_beat *beat;
     qr_err err = {0};
     require(qr_beat_create(&beat, &options, &err), &err);
-    require(qr_beat_run_recovery(beat, &err), &err);
-    qr_beat_free(beat);
+    if (life->plan->has_others) {
+        require(qr_beat_run_recovery(beat, &err), &err);
+    }
+    if (life->plan->beat_ms) {
+        require(qr_beat_start(beat, &err), &err);
+    }
+    return beat;
 }
 
 static struct qr_runner *start_runner(struct life *life, const struct qr_handler *handler)
@@ -185,14 +218,12 @@ static void live(void *arg)
     require(qr_failpoints_set(life.plan->failpoint, &err), &err);
     require(qr_db_open(&life.db, &options, &err), &err);
     qr_uuid_gen_init(&life.ids, life.clock, qr_rand_system());
-    if (life.plan->has_others) {
-        rescue(&life);
-    }
+    struct qr_beat *beat = start_beat(&life);
     struct qr_runner *runner = start_runner(&life, &handler);
     pthread_t adder;
     require(qr_thread_start(&adder, "adder", add_missing, &life, &err), &err);
     struct ack ack = {0};
-    while (ack.state.done < life.plan->job_count) {
+    while (ack.state.done < life.plan->job_count || (life.plan->beat_ms && atomic_load(&life.ticks) < TICKS_MIN)) {
         struct qr_runner_stats stats;
         wait_us((int64_t)LOOK_MS * 1000);
         look(&life, &ack.state);
@@ -202,6 +233,7 @@ static void live(void *arg)
     }
     pthread_join(adder, NULL);
     qr_runner_stop(runner, 1000);
+    qr_beat_free(beat);
     qr_db_close(life.db);
     qr_uuid_gen_done(&life.ids);
 }
@@ -250,7 +282,7 @@ static qr_rc judge(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct judging *judging = arg;
     struct job_ledger_verdict *verdict = &judging->verdict;
-    int64_t missing, without_effect;
+    int64_t missing, without_effect, slots_not_once, ticks_without_slot;
     QR_TRY(count_missing(tx, judging->ledger, &missing, err));
     const struct {
         const char *sql;
@@ -262,11 +294,18 @@ static qr_rc judge(struct qr_tx *tx, void *arg, qr_err *err)
         {"SELECT count(*) FROM (SELECT job_id FROM effect GROUP BY job_id HAVING count(*) > 1) AS twice",
          &verdict->twice},
         {"SELECT count(*) FROM job_attempt WHERE outcome = 'crashed'", &verdict->interrupted},
+        {"SELECT count(*) FROM beat_slot WHERE name = 'tick'", &verdict->slots},
+        {"SELECT count(*) FROM beat_slot WHERE name = 'tick' AND (SELECT count(*) FROM tick WHERE tick.slot = "
+         "beat_slot.slot) <> 1",
+         &slots_not_once},
+        {"SELECT count(*) FROM tick WHERE slot NOT IN (SELECT slot FROM beat_slot WHERE name = 'tick')",
+         &ticks_without_slot},
     };
     for (size_t i = 0; i < QR_COUNT(counts); i++) {
         QR_TRY(qr_tx_get_i64(tx, counts[i].sql, QR_NO_VALS, NULL, counts[i].ret_count, err));
     }
     verdict->lost = missing + without_effect;
+    verdict->slots_wrong = slots_not_once + ticks_without_slot;
     return QR_OK;
 }
 

@@ -18,6 +18,7 @@ struct job_ledger_plan {
     bool has_others;       /* other processes may be alive: only leases that have run out are broken, when it starts */
     const struct qr_clock *clock; /* NULL = the system's */
     enum qr_db_level level;       /* of the record that a job has ended */
+    int64_t beat_ms;              /* periodic work that often, beside the jobs; 0 = none */
 };
 
 /* What a process says while it lives. */
@@ -42,6 +43,8 @@ struct job_ledger_verdict {
     int64_t jobs, completed; /* there are */
     int64_t lost;            /* acknowledged and not there, or there and without effect */
     int64_t twice;           /* with more than one effect */
+    int64_t slots;           /* of periodic work there are */
+    int64_t slots_wrong;     /* whose work is not there, or there twice; and work without its slot */
     int64_t interrupted;     /* attempts that a kill cut short */
 };
 /* Compares after the last process has ended. */

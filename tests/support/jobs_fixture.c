@@ -238,9 +238,14 @@ static qr_rc claim_jobs(struct qr_tx *tx, void *arg, qr_err *err)
                                 .arena = claiming->arena,
                                 .jobs = claim->jobs,
                                 .limit = claim->limit};
-    const qr_rc rc = qr_jobs_claim(tx, &call, err);
+    struct qr_queue_offer offers[QR_QUEUE_END];
+    QR_TRY(qr_worker_require_lease(tx, claim->worker_id, err));
+    QR_TRY(qr_jobs_offered(tx, offers, err));
+    if (offers[claim->queue].any) {
+        QR_TRY(qr_jobs_claim(tx, &call, err));
+    }
     claim->count = call.count;
-    return rc;
+    return QR_OK;
 }
 
 qr_rc qr_world_try_claim(struct qr_world *world, struct qr_world_claim *claim)
@@ -292,7 +297,8 @@ struct ending {
 static qr_rc finish(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct ending *ending = arg;
-    return qr_jobs_finish(tx, ending->job, ending->state, "", "", err);
+    return qr_jobs_finish(tx, ending->job, &(struct qr_job_end){.state = ending->state, .code = "", .message = ""},
+                          err);
 }
 
 qr_rc qr_world_finish(struct qr_world *world, const struct qr_job *job, enum qr_job_state state)
@@ -440,7 +446,7 @@ int64_t qr_world_declare_dead(struct qr_world *world, bool all, qr_uuid spare)
 static qr_rc free_jobs(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct worker_call *call = arg;
-    return qr_workers_free_jobs(tx, call->on_failed, call->arg, &call->count, err);
+    return qr_workers_free_jobs(tx, &(struct qr_rescue){NULL, call->on_failed, call->arg}, &call->count, err);
 }
 
 int64_t qr_world_free_jobs(struct qr_world *world, qr_job_failed_fn *on_failed, void *arg)

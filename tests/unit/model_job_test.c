@@ -57,6 +57,20 @@ QR_TEST(a_retry_waits_twice_as_long_each_time_half_of_it_by_chance) /* AGAIN-1 *
     }
 }
 
+QR_TEST(failures_that_may_pass_are_tried_for_about_20_minutes) /* AGAIN-1 */
+{
+    enum { MINUTE_MS = 60000, TIMES = 200 };
+    struct qr_rand_seeded seeded;
+    qr_rand_seeded_init(&seeded, 3);
+    int64_t sum_ms = 0;
+    for (int i = 0; i < TIMES; i++) {
+        for (int64_t attempts = 1; attempts < QR_JOB_ATTEMPTS_MAX; attempts++) {
+            sum_ms += qr_job_backoff_ms(attempts, 0, &seeded.rand);
+        }
+    }
+    QR_CHECK(sum_ms / TIMES > 15 * MINUTE_MS && sum_ms / TIMES < 25 * MINUTE_MS);
+}
+
 QR_TEST(a_retry_waits_at_least_as_long_as_was_asked_for) /* AGAIN-1 */
 {
     struct qr_rand_seeded seeded;

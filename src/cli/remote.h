@@ -1,0 +1,23 @@
+/* Requests to the process that owns the data folder, over its socket (http/server.h). */
+#pragma once
+
+#include "http/response.h"
+
+enum {
+    CLI_REMOTE_CONNECT_MS = 5000, /* an owner that does not even accept is taken for none */
+    CLI_REMOTE_ANSWER_BYTES_MAX = 256 << 20,
+};
+
+struct cli_remote {
+    const char *data_dir; /* the caller's */
+    int fd;               /* of the next request; -1 = not connected */
+};
+
+/* Connects. `unavailable` when nobody is there. On failure there is nothing to close. */
+qr_rc cli_remote_open(struct cli_remote *remote, const char *data_dir, qr_err *err);
+void cli_remote_close(struct cli_remote *remote);
+
+/* Sends a request and waits for the answer, as long as it takes: Ctrl-C ends the waiting. `body` may be NULL. The answer
+ * is to be released also after a failure. */
+qr_rc cli_remote_call(struct cli_remote *remote, const char *method, const char *path, const char *body,
+                      struct qr_http_response *ret_response, qr_err *err);

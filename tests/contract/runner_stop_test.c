@@ -1,0 +1,238 @@
+/* Attempts and runners that are told to end, over every database: cancel, time limits, stuck handlers, shutdown, and what a
+ * dead or late worker leaves behind. R1–R5 are those of job/runner.h. */
+#include "support/runner_fixture.h"
+
+/* ---- being told to end ---- */
+
+QR_DB_TEST(a_cancelled_handler_is_told_and_its_outcome_thrown_away) /* FENCE-1, FENCE-3, R2, I2 */
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, qr_clock_system());
+    scene.script.is_told = scene.script.reports = true;
+    const qr_uuid id = qr_world_add(&scene.world, (struct qr_job_spec){0});
+    qr_scene_start(&scene);
+    qr_scene_wait_for(&scene.script.running, 1);
+    QR_CHECK_INT(QR_OK, qr_world_cancel(&scene.world, id, NULL));
+    qr_scene_wait_for(&scene.script.was_told, 1);
+    qr_world_add(&scene.world, (struct qr_job_spec){.type = "quick"}); /* the runner goes on */
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 1);
+    qr_scene_stop(&scene);
+    QR_CHECK_INT(QR_LOST, atomic_load(&scene.script.part_rc));
+    QR_CHECK_INT(QR_JOB_CANCELLED, qr_world_state(&scene.world, id));
+    QR_CHECK_INT(1, qr_world_i64(&scene.world, QR_EFFECTS "1 = 1")); /* of the quick one */
+    qr_scene_close(&scene);
+}
+
+QR_DB_TEST(a_job_past_its_time_limit_is_told_to_end_and_tried_again) /* FENCE-2, AGAIN-1 */
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, NULL);
+    scene.script.is_told = true;
+    scene.script.kind = QR_OUTCOME_FAILED;
+    scene.script.code = QR_CODE_CANCELLED;
+    scene.script.times = QR_SCENE_ALWAYS;
+    const qr_uuid id = qr_world_add(&scene.world, (struct qr_job_spec){.time_limit_ms = 1000});
+    qr_scene_start(&scene);
+    qr_scene_wait_for(&scene.script.running, 1);
+    qr_test_clock_advance(999);
+    qr_world_notify(&scene.world);
+    qr_world_add(&scene.world, (struct qr_job_spec){.type = "quick"}); /* a round has passed when it is done */
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 1);
+    QR_CHECK_INT(0, atomic_load(&scene.script.was_told));
+    qr_test_clock_advance(1);
+    qr_world_notify(&scene.world);
+    qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state = 2 AND code = 'timeout'", 1);
+    struct qr_job_attempt *attempts;
+    QR_CHECK_INT(1, qr_world_attempts(&scene.world, id, &attempts));
+    QR_CHECK_TEXT("timed_out", attempts[0].outcome);
+    QR_CHECK_INT(1, qr_world_find(&scene.world, id).attempts);
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
+}
+
+QR_DB_TEST(a_handler_that_does_not_return_is_fenced_and_its_thread_replaced) /* R4, FENCE-1 */
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, NULL);
+    scene.options.slots[QR_QUEUE_CONVERT] = 1;
+    scene.script.ignores = true;
+    const qr_uuid id = qr_world_add(&scene.world, (struct qr_job_spec){.time_limit_ms = 1000});
+    qr_scene_start(&scene);
+    qr_scene_wait_for(&scene.script.running, 1);
+    qr_world_add(&scene.world, (struct qr_job_spec){.type = "quick"});
+    while (qr_scene_stats(&scene).stuck == 0) {
+        qr_test_clock_advance(500);
+        qr_world_notify(&scene.world);
+        QR_CHECK_INT(QR_OK, qr_world_beat(&scene.world, scene.runner->worker_id)); /* its own thread sleeps real time */
+    }
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 1); /* the quick one, on the new thread */
+    qr_world_wait_for(&scene.world, "SELECT count(*) FROM job_attempt WHERE outcome = 'timed_out'", 1);
+    QR_CHECK_TEXT("timeout", qr_world_find(&scene.world, id).code);
+    QR_CHECK_INT(1, atomic_load(&scene.script.running));
+    sem_post(&scene.script.unstick); /* what it returns at last is thrown away */
+    sem_post(&scene.script.unstick);
+    qr_scene_stop(&scene);
+    QR_CHECK_INT(0, qr_world_i64(&scene.world, QR_EFFECTS "state = 5 AND fence = 1 AND kind = 'ended' AND "
+                                                          "job_id = (SELECT job_id FROM job_attempt)"));
+    qr_scene_close(&scene);
+}
+
+QR_DB_TEST(too_many_stuck_handlers_are_told_to_the_owner) /* R4 */
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, NULL);
+    scene.options.stuck_max = 1;
+    scene.script.ignores = true;
+    qr_world_add(&scene.world, (struct qr_job_spec){.time_limit_ms = 1000});
+    qr_world_add(&scene.world, (struct qr_job_spec){.time_limit_ms = 1000});
+    qr_scene_start(&scene);
+    while (atomic_load(&scene.on_stuck_calls) == 0) {
+        qr_test_clock_advance(500);
+        qr_world_notify(&scene.world);
+        QR_CHECK_INT(QR_OK, qr_world_beat(&scene.world, scene.runner->worker_id));
+    }
+    for (int i = 0; i < 16; i++) {
+        sem_post(&scene.script.unstick);
+    }
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
+}
+
+/* ---- ending and beginning ---- */
+
+QR_DB_TEST(a_runner_that_stops_hands_back_and_the_next_one_completes_the_rest) /* FENCE-1, I5 */
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, qr_clock_system());
+    scene.script.waits = true;
+    scene.script.kind = QR_OUTCOME_FAILED;
+    scene.script.code = QR_CODE_CANCELLED;
+    scene.script.times = 2; /* the two that are told to end */
+    for (int i = 0; i < 20; i++) {
+        qr_world_add(&scene.world, (struct qr_job_spec){0});
+    }
+    qr_scene_start(&scene);
+    qr_scene_wait_for(&scene.script.running, 2);
+    QR_CHECK(qr_runner_stop(scene.runner, 0));
+    QR_CHECK_INT(20, qr_world_count(&scene.world, QR_JOB_QUEUED));
+    QR_CHECK_INT(0, qr_world_i64(&scene.world, "SELECT count(*) FROM job WHERE attempts + crashes > 0"));
+    QR_CHECK_INT(0, qr_world_i64(&scene.world, "SELECT count(*) FROM worker"));
+    atomic_store(&scene.script.gate, true);
+    qr_scene_start(&scene);
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 20);
+    QR_CHECK_INT(20, qr_world_i64(&scene.world, QR_EFFECTS "state = 5"));
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
+}
+
+static void *stop_in_time(void *arg)
+{
+    struct qr_scene *scene = arg;
+    qr_scene_stop(scene);
+    return NULL;
+}
+
+QR_DB_TEST(a_runner_that_stops_lets_handlers_finish_and_begins_nothing_new)
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, qr_clock_system());
+    scene.script.waits = true;
+    for (int i = 0; i < 6; i++) {
+        qr_world_add(&scene.world, (struct qr_job_spec){0});
+    }
+    qr_scene_start(&scene);
+    qr_scene_wait_for(&scene.script.running, 2);
+    pthread_t thread;
+    QR_CHECK_INT(0, pthread_create(&thread, NULL, stop_in_time, &scene));
+    qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state = 4", 2); /* claimed ahead: handed back */
+    for (bool stopping = false; !stopping; qr_world_pause_briefly()) {
+        QR_HOLD(&scene.runner->lock);
+        stopping = scene.runner->stopping;
+    }
+    QR_CHECK(qr_scene_writes_in_a_while(&scene) <= 2); /* it waits, and does not look all the time */
+    atomic_store(&scene.script.gate, true);
+    QR_CHECK_INT(0, pthread_join(thread, NULL));
+    QR_CHECK_INT(2, qr_world_count(&scene.world, QR_JOB_COMPLETED));
+    QR_CHECK_INT(4, qr_world_count(&scene.world, QR_JOB_QUEUED));
+    QR_CHECK_INT(2, atomic_load(&scene.script.runs));
+    qr_scene_close(&scene);
+}
+
+QR_DB_TEST(the_jobs_of_a_dead_predecessor_run_at_once_and_one_at_a_time) /* FENCE-4, AGAIN-3, R5 */
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, qr_clock_system());
+    const qr_uuid predecessor = qr_world_worker(&scene.world);
+    for (int i = 0; i < 6; i++) {
+        qr_world_add(&scene.world, (struct qr_job_spec){0});
+    }
+    struct qr_job taken[6];
+    QR_CHECK_INT(6, qr_world_claim(&scene.world, predecessor, taken, 6));
+    qr_scene_start(&scene);
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 6);
+    QR_CHECK_INT(1, atomic_load(&scene.script.running_max));
+    QR_CHECK_INT(6, qr_world_i64(&scene.world, "SELECT count(*) FROM job WHERE crashes = 1"));
+    QR_CHECK_INT(6, qr_world_i64(&scene.world, QR_EFFECTS "state = 5"));
+    QR_CHECK_INT(QR_LOST, qr_world_finish(&scene.world, &taken[0], QR_JOB_COMPLETED));
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
+}
+
+static qr_rc bring_to_the_last_crash(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct qr_job *job = arg;
+    return qr_tx_exec(tx, "UPDATE job SET crashes = ?2 WHERE id = ?1",
+                      QR_VALS(qr_val_blob(job->id.bytes, QR_UUID_BYTES), qr_val_i64(QR_JOB_CRASHES_MAX - 1)), NULL,
+                      err);
+}
+
+QR_DB_TEST(a_plan_that_always_refuses_keeps_no_process_from_starting) /* FENCE-4, AGAIN-3 */
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, NULL);
+    scene.refusal = QR_CODE_UNAVAILABLE;
+    atomic_store(&scene.refusals, QR_SCENE_ALWAYS);
+    struct qr_job taken[3];
+    qr_world_add_many(&scene.world, (struct qr_job_spec){0}, 3);
+    QR_CHECK_INT(3, qr_world_claim(&scene.world, qr_world_worker(&scene.world), taken, 3));
+    qr_world_write(&scene.world, bring_to_the_last_crash, &taken[0]);
+    qr_world_write(&scene.world, bring_to_the_last_crash, &taken[2]);
+    qr_scene_start(&scene);
+    QR_CHECK_INT(2, qr_world_i64(&scene.world, "SELECT count(*) FROM job WHERE state = 6 AND code = 'crashed_worker'"));
+    QR_CHECK_INT(1, qr_world_i64(&scene.world, "SELECT count(*) FROM worker")); /* its own */
+    qr_scene_wait_until_put_off(&scene);                                        /* the third has run, and is refused */
+    QR_CHECK_INT(0, qr_world_i64(&scene.world, QR_EFFECTS "1 = 1"));
+    atomic_store(&scene.refusals, 0);
+    qr_scene_go_to_next(&scene);
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 1);
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
+}
+
+QR_DB_TEST(a_runner_that_lost_its_lease_forgets_everything_and_goes_on_under_a_new_id) /* R3, FENCE-1, I9 */
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, qr_clock_system());
+    scene.options.owns_all = false;
+    scene.script.waits = true;
+    for (int i = 0; i < 8; i++) {
+        qr_world_add(&scene.world, (struct qr_job_spec){0});
+    }
+    qr_scene_start(&scene);
+    qr_scene_wait_for(&scene.script.running, 2);
+    const qr_uuid old_id = scene.runner->worker_id;
+    QR_CHECK_INT(1, qr_world_declare_dead(&scene.world, true, (qr_uuid){0}));
+    QR_CHECK(qr_world_free_jobs(&scene.world, NULL, NULL) >= 2);
+    qr_scene_wait_for(&scene.script.was_told, 2);
+    atomic_store(&scene.script.gate, true);
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 8);
+    QR_CHECK_INT(8, qr_world_i64(&scene.world, QR_EFFECTS "state = 5"));
+    QR_CHECK_INT(8, qr_world_i64(&scene.world, QR_EFFECTS "1 = 1")); /* nothing of what the old id returned */
+    QR_CHECK_INT(1, qr_scene_stats(&scene).leases_lost);
+    {
+        QR_HOLD(&scene.runner->lock);
+        QR_CHECK(!qr_uuid_equal(old_id, scene.runner->worker_id));
+    }
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
+}

@@ -1,0 +1,509 @@
+/* The server of a data folder's socket, before a stand-in for the library: what it hands on, what it refuses, and that
+ * no client holds up another. */
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "http/address.h"
+#include "http/response.h"
+#include "http/server.h"
+#include "support/fault.h"
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the stand-in: says what it was asked; waits at /wait ---- */
+
+struct quire {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int waiting;
+    bool may_go;
+};
+
+static struct quire library = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void wait_for_leave(struct quire *quire)
+{
+    QR_LOCKED(&quire->lock);
+    quire->waiting++;
+    pthread_cond_broadcast(&quire->changed);
+    while (!quire->may_go) {
+        pthread_cond_wait(&quire->changed, &quire->lock);
+    }
+}
+
+static void wait_until_waiting(int count)
+{
+    QR_LOCKED(&library.lock);
+    while (library.waiting < count) {
+        pthread_cond_wait(&library.changed, &library.lock);
+    }
+}
+
+static void give_leave(void)
+{
+    QR_LOCKED(&library.lock);
+    library.may_go = true;
+    pthread_cond_broadcast(&library.changed);
+}
+
+int quire_call(struct quire *quire, const char *method, const char *path, const char *body,
+               struct quire_response *ret_response)
+{
+    struct qr_buf text;
+    qr_buf_init(&text, 0);
+    if (strcmp(path, "/wait") == 0) {
+        wait_for_leave(quire);
+    }
+    qr_buf_printf(&text, "%s %s ", method, path);
+    if (strcmp(path, "/big") == 0) {
+        qr_buf_printf(&text, "%0*d", 8 << 20, 0);
+    }
+    if (body && strlen(body) > 1000) {
+        qr_buf_printf(&text, "%zu bytes", strlen(body));
+    } else {
+        qr_buf_add_text(&text, body ? body : "-");
+    }
+    ret_response->status = strcmp(path, "/missing") == 0 ? 404 : 200;
+    ret_response->body = qr_buf_take(&text, &ret_response->body_size);
+    QR_CHECK(ret_response->body);
+    return ret_response->status;
+}
+
+void quire_response_done(struct quire_response *response)
+{
+    qr_free((char *)response->body);
+}
+
+/* ---- clients ---- */
+
+static struct quire_server *start_server(struct qr_test *t)
+{
+    struct quire_server *server;
+    qr_err err;
+    QR_CHECK_RC(QR_OK, quire_server_start(&library, t->dir, &server, &err));
+    return server;
+}
+
+static int try_connect(const char *folder)
+{
+    struct qr_socket_address address;
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_socket_address_init(&address, folder, QR_SOCKET_NAME, &err));
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    QR_CHECK(fd >= 0);
+    const bool ok = connect(fd, (const struct sockaddr *)&address.un, sizeof address.un) == 0;
+    qr_socket_address_done(&address);
+    if (!ok) {
+        close(fd);
+    }
+    return ok ? fd : -1;
+}
+
+static int connect_client(const char *folder)
+{
+    const int fd = try_connect(folder);
+    QR_CHECK(fd >= 0);
+    return fd;
+}
+
+/* False when the server has closed. */
+static bool send_bytes(int fd, qr_str bytes)
+{
+    while (bytes.len) {
+        const ssize_t sent = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+        if (sent < 0) {
+            QR_CHECK(errno == EPIPE || errno == ECONNRESET);
+            return false;
+        }
+        bytes = (qr_str){bytes.ptr + sent, bytes.len - (size_t)sent};
+    }
+    return true;
+}
+
+/* The next answer; false when the server closed without a whole one. */
+static bool receive(int fd, struct qr_http_response *ret_response)
+{
+    char chunk[4096];
+    qr_http_response_init(ret_response, 1 << 20);
+    while (ret_response->part != QR_HTTP_COMPLETE) {
+        const ssize_t got = recv(fd, chunk, sizeof chunk, 0);
+        qr_err err = {0};
+        if (got <= 0) {
+            return qr_http_response_end(ret_response, &err) == QR_OK;
+        }
+        QR_CHECK_RC(QR_OK, qr_http_response_add(ret_response, (qr_str){chunk, (size_t)got}, &err));
+    }
+    return true;
+}
+
+static void check_answer(int fd, int status, const char *has)
+{
+    struct qr_http_response response;
+    QR_CHECK(receive(fd, &response));
+    QR_CHECK_INT(status, response.status);
+    QR_CHECK_HAS(has, qr_buf_str(&response.body).ptr);
+    qr_http_response_done(&response);
+}
+
+static void check_request(const char *folder, const char *request, int status, const char *has)
+{
+    const int fd = connect_client(folder);
+    send_bytes(fd, qr_str_of(request));
+    check_answer(fd, status, has);
+    close(fd);
+}
+
+#define HEADERS " HTTP/1.1\r\nHost: quire\r\n"
+
+/* ---- requests ---- */
+
+QR_TEST(request_is_handed_on_as_it_came)
+{
+    struct quire_server *server = start_server(t);
+    check_request(t->dir, "GET /a%20b/c?x=%41&y" HEADERS "\r\n", 200, "GET /a%20b/c?x=%41&y -");
+    check_request(t->dir, "POST /a" HEADERS "Content-Length: 7\r\n\r\n{\"a\":1}", 200, "POST /a {\"a\":1}");
+    check_request(t->dir, "POST /a" HEADERS "Transfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n",
+                  200, "POST /a {\"a\":1}");
+    check_request(t->dir, "DELETE /missing" HEADERS "\r\n", 404, "DELETE /missing -");
+    quire_server_stop(server);
+}
+
+QR_TEST(connection_takes_one_request_after_another)
+{
+    struct quire_server *server = start_server(t);
+    const int fd = connect_client(t->dir);
+    for (int i = 0; i < 100; i++) {
+        send_bytes(fd, QR_STR("POST /a" HEADERS "Content-Length: 2\r\n\r\n{}"));
+        check_answer(fd, 200, "POST /a {}");
+    }
+    close(fd);
+    quire_server_stop(server);
+}
+
+QR_TEST(body_with_a_nul_is_refused)
+{
+    struct quire_server *server = start_server(t);
+    const int fd = connect_client(t->dir);
+    send_bytes(fd, QR_STR("POST /a" HEADERS "Content-Length: 4\r\n\r\n{}\0x"));
+    check_answer(fd, 400, "bad_request");
+    close(fd);
+    quire_server_stop(server);
+}
+
+static void send_body(int fd, size_t size_bytes)
+{
+    static char zeros[1 << 20];
+    memset(zeros, '0', sizeof zeros);
+    while (size_bytes) {
+        const size_t len = QR_MIN(size_bytes, sizeof zeros);
+        if (!send_bytes(fd, (qr_str){zeros, len})) {
+            return;
+        }
+        size_bytes -= len;
+    }
+}
+
+QR_TEST(body_up_to_64_mb_is_taken_and_more_is_refused)
+{
+    struct quire_server *server = start_server(t);
+    char head[128];
+    int fd = connect_client(t->dir);
+    snprintf(head, sizeof head, "POST /a" HEADERS "Content-Length: %d\r\n\r\n", QUIRE_SERVER_BODY_BYTES_MAX);
+    send_bytes(fd, qr_str_of(head));
+    send_body(fd, QUIRE_SERVER_BODY_BYTES_MAX);
+    check_answer(fd, 200, "POST /a 67108864 bytes");
+    close(fd);
+
+    snprintf(head, sizeof head, "POST /a" HEADERS "Content-Length: %d\r\n\r\n", QUIRE_SERVER_BODY_BYTES_MAX + 1);
+    fd = connect_client(t->dir);
+    send_bytes(fd, qr_str_of(head)); /* refused by its size alone */
+    check_answer(fd, 413, "payload_too_large");
+    close(fd);
+
+    fd = connect_client(t->dir);
+    snprintf(head, sizeof head, "POST /a" HEADERS "Transfer-Encoding: chunked\r\n\r\n%x\r\n",
+             QUIRE_SERVER_BODY_BYTES_MAX + 1);
+    send_bytes(fd, qr_str_of(head));
+    send_body(fd, QUIRE_SERVER_BODY_BYTES_MAX + 1);
+    send_bytes(fd, QR_STR("\r\n0\r\n\r\n"));
+    check_answer(fd, 413, "payload_too_large");
+    close(fd);
+    quire_server_stop(server);
+}
+
+QR_TEST(garbage_is_refused_and_harms_nobody)
+{
+    static const qr_str garbage[] = {
+        {"\0\1\2\3\n\n\r\n\r\n", 10},
+        {"GET\r\n\r\n", 7},
+        {"{\"json\": true}\r\n\r\n", 18},
+        {"GET /a HTTP/9.9\r\n\r\n", 19},
+        {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 15},
+    };
+    struct quire_server *server = start_server(t);
+    for (size_t i = 0; i < QR_COUNT(garbage); i++) {
+        struct qr_http_response response;
+        const int fd = connect_client(t->dir);
+        send_bytes(fd, garbage[i]);
+        shutdown(fd, SHUT_WR);
+        if (receive(fd, &response)) { /* or closed without a word */
+            QR_CHECK(response.status >= 400);
+        }
+        qr_http_response_done(&response);
+        close(fd);
+    }
+    check_request(t->dir, "GET /a" HEADERS "\r\n", 200, "GET /a -");
+    quire_server_stop(server);
+}
+
+QR_TEST(head_beyond_the_limit_is_refused)
+{
+    struct quire_server *server = start_server(t);
+    const int fd = connect_client(t->dir);
+    struct qr_http_response response;
+    send_bytes(fd, QR_STR("GET /a" HEADERS "X: "));
+    send_body(fd, 2 * (size_t)QUIRE_SERVER_HEAD_BYTES_MAX);
+    if (receive(fd, &response)) {
+        QR_CHECK(response.status == 431 || response.status == 413);
+    }
+    qr_http_response_done(&response);
+    close(fd);
+    check_request(t->dir, "GET /a" HEADERS "\r\n", 200, "GET /a -");
+    quire_server_stop(server);
+}
+
+/* ---- many at once ---- */
+
+QR_TEST(half_a_request_and_a_long_call_hold_up_nobody)
+{
+    enum { HALVES = 50, LONG = 10 };
+    struct quire_server *server = start_server(t);
+    int halves[HALVES], waiting[LONG];
+    for (int i = 0; i < HALVES; i++) {
+        halves[i] = connect_client(t->dir);
+        send_bytes(halves[i], i % 2 ? QR_STR("GET /a HT") : QR_STR("POST /a" HEADERS "Content-Length: 9\r\n\r\n{"));
+    }
+    for (int i = 0; i < LONG; i++) {
+        waiting[i] = connect_client(t->dir);
+        send_bytes(waiting[i], QR_STR("GET /wait" HEADERS "\r\n"));
+    }
+    wait_until_waiting(LONG);
+    check_request(t->dir, "GET /a" HEADERS "\r\n", 200, "GET /a -");
+    give_leave();
+    for (int i = 0; i < LONG; i++) {
+        check_answer(waiting[i], 200, "GET /wait -");
+        close(waiting[i]);
+    }
+    quire_server_stop(server); /* does not wait for the halves */
+    for (int i = 0; i < HALVES; i++) {
+        close(halves[i]);
+    }
+}
+
+static void *run_client(void *folder)
+{
+    for (int i = 0; i < 20; i++) {
+        check_request(folder, "GET /a" HEADERS "\r\n", 200, "GET /a -");
+    }
+    return NULL;
+}
+
+QR_TEST(many_clients_are_served_at_once)
+{
+    enum { CLIENTS = 64 };
+    struct quire_server *server = start_server(t);
+    pthread_t clients[CLIENTS];
+    qr_err err;
+    for (int i = 0; i < CLIENTS; i++) {
+        QR_CHECK_RC(QR_OK, qr_thread_start(&clients[i], "client", run_client, t->dir, &err));
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(clients[i], NULL);
+    }
+    quire_server_stop(server);
+}
+
+QR_TEST(clients_beyond_the_limit_are_hung_up_on_and_the_others_served)
+{
+    enum { CLIENTS = QUIRE_SERVER_CONNECTIONS_MAX };
+    struct quire_server *server = start_server(t);
+    int clients[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = connect_client(t->dir);
+        send_bytes(clients[i], QR_STR("GET /wait" HEADERS "Connection: close\r\n\r\n"));
+    }
+    wait_until_waiting(CLIENTS);
+    struct qr_http_response response;
+    const int fd = connect_client(t->dir);
+    QR_CHECK(!receive(fd, &response));
+    qr_http_response_done(&response);
+    close(fd);
+    give_leave();
+    for (int i = 0; i < CLIENTS; i++) {
+        check_answer(clients[i], 200, "GET /wait -");
+        close(clients[i]);
+    }
+    quire_server_stop(server);
+}
+
+QR_TEST(client_that_leaves_before_its_answer_harms_nobody)
+{
+    struct quire_server *server = start_server(t);
+    for (int i = 0; i < 10; i++) {
+        const int fd = connect_client(t->dir);
+        send_bytes(fd, QR_STR("GET /wait" HEADERS "\r\n"));
+        wait_until_waiting(i + 1);
+        close(fd);
+    }
+    give_leave();
+    check_request(t->dir, "GET /a" HEADERS "\r\n", 200, "GET /a -");
+    quire_server_stop(server);
+}
+
+/* ---- the end ---- */
+
+static void *stop_server(void *server)
+{
+    quire_server_stop(server);
+    return NULL;
+}
+
+QR_TEST(stopping_waits_for_the_request_that_runs)
+{
+    struct quire_server *server = start_server(t);
+    const int running = connect_client(t->dir), late = connect_client(t->dir);
+    send_bytes(running, QR_STR("GET /wait" HEADERS "\r\n"));
+    wait_until_waiting(1);
+    pthread_t stopper;
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_thread_start(&stopper, "stopper", stop_server, server, &err));
+    int fd;
+    while ((fd = try_connect(t->dir)) >= 0) { /* until its name is gone */
+        close(fd);
+    }
+    for (bool is_stopping = false; !is_stopping;) { /* the next moment it refuses */
+        struct qr_http_response response;
+        send_bytes(late, QR_STR("GET /a" HEADERS "\r\n"));
+        QR_CHECK(receive(late, &response));
+        is_stopping = response.status == 503;
+        QR_CHECK(!is_stopping || strstr(response.body.data, "shutting_down"));
+        qr_http_response_done(&response);
+    }
+    give_leave();
+    check_answer(running, 200, "GET /wait -");
+    pthread_join(stopper, NULL);
+    close(running);
+    close(late);
+}
+
+QR_TEST(client_that_does_not_read_its_answer_does_not_keep_the_server_from_stopping)
+{
+    struct quire_server *server = start_server(t);
+    const int fd = connect_client(t->dir);
+    char first;
+    send_bytes(fd, QR_STR("GET /big" HEADERS "\r\n"));
+    QR_CHECK_INT(1, recv(fd, &first, 1, 0)); /* it is being sent, and has no room for all of it */
+    quire_server_stop(server);
+    close(fd);
+}
+
+/* ---- the socket ---- */
+
+QR_TEST(socket_is_the_users_alone)
+{
+    umask(0);
+    struct quire_server *server = start_server(t);
+    struct stat st;
+    QR_CHECK(lstat(qr_test_path(t, QR_SOCKET_NAME), &st) == 0);
+    QR_CHECK(S_ISSOCK(st.st_mode));
+    QR_CHECK_INT(0600, st.st_mode & 07777);
+    quire_server_stop(server);
+    QR_CHECK(lstat(qr_test_path(t, QR_SOCKET_NAME), &st) != 0 && errno == ENOENT);
+}
+
+QR_TEST(what_a_dead_owner_left_is_replaced)
+{
+    struct qr_socket_address address;
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_socket_address_init(&address, t->dir, QR_SOCKET_NAME, &err));
+    const int dead = socket(AF_UNIX, SOCK_STREAM, 0);
+    QR_CHECK(bind(dead, (const struct sockaddr *)&address.un, sizeof address.un) == 0);
+    close(dead);
+    QR_CHECK_RC(QR_OK,
+                qr_fs_replace(qr_io_system(), qr_test_path(t, QR_FS_TEMP_PREFIX "socket"), QR_STR("x"), 0600, &err));
+    QR_CHECK_INT(-1, try_connect(t->dir));
+    struct quire_server *server = start_server(t);
+    check_request(t->dir, "GET /a" HEADERS "\r\n", 200, "GET /a -");
+    QR_CHECK(access(qr_test_path(t, QR_FS_TEMP_PREFIX "socket"), F_OK) != 0);
+    quire_server_stop(server);
+}
+
+QR_TEST(socket_of_somebody_else_is_not_removed)
+{
+    struct quire_server *first = start_server(t), *second = start_server(t);
+    quire_server_stop(first);
+    check_request(t->dir, "GET /a" HEADERS "\r\n", 200, "GET /a -");
+    quire_server_stop(second);
+    QR_CHECK_INT(-1, try_connect(t->dir));
+}
+
+QR_TEST(folder_with_a_long_path_is_served)
+{
+    char name[256], folder[512];
+    memset(name, 'x', 200);
+    name[200] = '\0';
+    snprintf(folder, sizeof folder, "%s/%s", t->dir, name);
+    QR_CHECK(mkdir(folder, 0700) == 0);
+    struct quire_server *server;
+    qr_err err;
+    QR_CHECK_RC(QR_OK, quire_server_start(&library, folder, &server, &err));
+    check_request(folder, "GET /a" HEADERS "\r\n", 200, "GET /a -");
+    quire_server_stop(server);
+    QR_CHECK_INT(-1, try_connect(folder));
+}
+
+QR_TEST(folder_that_cannot_be_written_is_an_error)
+{
+    struct quire_server *server = NULL;
+    qr_err err;
+    QR_CHECK_CODE(QR_CODE_NOT_FOUND, quire_server_start(&library, qr_test_path(t, "missing"), &server, &err));
+    QR_CHECK(mkdir(qr_test_path(t, "closed"), 0500) == 0);
+    qr_test_become_unprivileged();
+    QR_CHECK_CODE(QR_CODE_FORBIDDEN, quire_server_start(&library, qr_test_path(t, "closed"), &server, &err));
+    QR_CHECK(!server);
+}
+
+QR_TEST(nothing_stays_open_after_the_end)
+{
+    for (int i = 0; i < 3; i++) {
+        quire_server_stop(start_server(t));
+        const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        static int first = -1;
+        first = first < 0 ? fd : first;
+        QR_CHECK_INT(first, fd);
+        close(fd);
+    }
+}
+
+static void start_and_stop(void *arg)
+{
+    struct qr_test *t = arg;
+    struct quire_server *server = NULL;
+    qr_err err = {0};
+    const qr_rc rc = quire_server_start(&library, t->dir, &server, &err);
+    qr_fault_disarm();
+    QR_CHECK_INT(qr_fault_fired() ? QR_NOMEM : QR_OK, rc);
+    quire_server_stop(server);
+    QR_CHECK(access(qr_test_path(t, QR_SOCKET_NAME), F_OK) != 0);
+    QR_CHECK(access(qr_test_path(t, QR_FS_TEMP_PREFIX "socket"), F_OK) != 0);
+}
+
+QR_TEST(starting_survives_every_failing_allocation)
+{
+    qr_fault_memory_install();
+    qr_fault_sweep(QR_FAULT_MEMORY, start_and_stop, t);
+}
