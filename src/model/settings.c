@@ -135,7 +135,7 @@ static qr_rc open_section(const struct section *above, const char *name, const c
 
 static qr_rc read_embedding(const struct section *above, struct qr_settings *settings)
 {
-    struct section section;
+    struct section section = {0};
     int64_t dimensions = settings->embedding.dimensions;
     QR_TRY(open_section(above, "embedding", "embedding.", "provider model dimensions", &section));
     QR_TRY(read_word(&section, "provider", "none hash", &settings->embedding.provider));
@@ -147,7 +147,7 @@ static qr_rc read_embedding(const struct section *above, struct qr_settings *set
 
 static qr_rc read_chunking(const struct section *above, struct qr_settings *settings)
 {
-    struct section section;
+    struct section section = {0};
     QR_TRY(open_section(above, "chunking", "chunking.", "strategy size_tokens overlap_tokens separator", &section));
     QR_TRY(read_word(&section, "strategy", "structured separator", &settings->chunking.strategy));
     QR_TRY(read_number(&section, "size_tokens", CHUNK_TOKENS_MIN, CHUNK_TOKENS_MAX, &settings->chunking.size_tokens));
@@ -182,7 +182,7 @@ static qr_rc spell_extension(const struct section *section, const char **extensi
 
 static qr_rc read_processor(const struct section *above, struct qr_settings *settings)
 {
-    struct section section;
+    struct section section = {0};
     const char **argv, **extensions;
     size_t argc, count;
     QR_TRY(open_section(above, "file_processor", "file_processor.", "kind argv extensions", &section));
@@ -206,7 +206,7 @@ static qr_rc read_processor(const struct section *above, struct qr_settings *set
 
 static qr_rc read_limits(const struct section *above, struct qr_settings *settings)
 {
-    struct section section;
+    struct section section = {0};
     QR_TRY(open_section(above, "limits", "limits.", "file_bytes_max items_max depth_max", &section));
     QR_TRY(read_number(&section, "file_bytes_max", 1, INT32_MAX, &settings->limits.file_bytes_max));
     QR_TRY(read_number(&section, "items_max", 1, INT32_MAX, &settings->limits.items_max));

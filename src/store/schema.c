@@ -41,6 +41,85 @@ const struct qr_migration qr_schema_migrations[] = {
                "outcome TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (job_id, fence)) STRICT;"
                "CREATE TABLE beat_slot (name TEXT NOT NULL, slot INTEGER NOT NULL, PRIMARY KEY (name, slot)) STRICT;",
     },
+    {
+        .name = "knowledge",
+        /* store/{bases,items,change,events,runs,vectors}.h, artifact/artifact.h. A root's parent_id is its base, so that
+         * one index orders the children of everything. */
+        .sql = "CREATE TABLE base (id BLOB PRIMARY KEY, name TEXT NOT NULL, status INTEGER NOT NULL, "
+               "error_code TEXT NOT NULL DEFAULT '', error_message TEXT NOT NULL DEFAULT '', settings TEXT NOT NULL, "
+               "version INTEGER NOT NULL, vis_seq INTEGER NOT NULL DEFAULT 0, event_seq INTEGER NOT NULL DEFAULT 0, "
+               "index_stamp TEXT NOT NULL DEFAULT '', created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL) STRICT;"
+               "CREATE UNIQUE INDEX base_name ON base (name) WHERE status <> 3;"
+               "CREATE TABLE item (id BLOB PRIMARY KEY, base_id BLOB NOT NULL, parent_id BLOB NOT NULL, "
+               "depth INTEGER NOT NULL, path BLOB NOT NULL, type INTEGER NOT NULL, is_container INTEGER NOT NULL, "
+               "name TEXT NOT NULL, key BLOB NOT NULL, source BLOB NOT NULL, source_hash BLOB, "
+               "mime TEXT NOT NULL DEFAULT '', size_bytes INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, "
+               "content_hash BLOB, status INTEGER NOT NULL, generation INTEGER NOT NULL, "
+               "live_generation INTEGER NOT NULL DEFAULT 0, text_generation INTEGER NOT NULL DEFAULT 0, "
+               "chunk_generation INTEGER NOT NULL DEFAULT 0, expanded_generation INTEGER NOT NULL DEFAULT 0, "
+               "force_generation INTEGER NOT NULL DEFAULT 0, seen_generation INTEGER NOT NULL, "
+               "n_completed INTEGER NOT NULL DEFAULT 0, n_failed INTEGER NOT NULL DEFAULT 0, "
+               "n_active INTEGER NOT NULL DEFAULT 0, n_idle INTEGER NOT NULL DEFAULT 0, "
+               "expand_code TEXT NOT NULL DEFAULT '', error_stage TEXT NOT NULL DEFAULT '', "
+               "error_code TEXT NOT NULL DEFAULT '', error_message TEXT NOT NULL DEFAULT '', "
+               "error_generation INTEGER NOT NULL DEFAULT 0, error_at INTEGER NOT NULL DEFAULT 0, "
+               "warnings TEXT NOT NULL DEFAULT '', enabled INTEGER NOT NULL DEFAULT 1, "
+               "attributes TEXT NOT NULL DEFAULT '', options TEXT NOT NULL DEFAULT '', "
+               "chunk_count INTEGER NOT NULL DEFAULT 0, token_count INTEGER NOT NULL DEFAULT 0, "
+               "wanted INTEGER NOT NULL, run_id BLOB, ticket TEXT NOT NULL DEFAULT '', "
+               "ticket_at INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, "
+               "indexed_at INTEGER NOT NULL DEFAULT 0) STRICT;"
+               "CREATE UNIQUE INDEX item_tree ON item (base_id, path);"
+               "CREATE UNIQUE INDEX item_child ON item (parent_id, key) WHERE status <> 8;"
+               "CREATE INDEX item_root ON item (base_id, source_hash) WHERE source_hash IS NOT NULL;"
+               "CREATE INDEX item_active ON item (base_id, path) WHERE status IN (2, 3);"
+               "CREATE INDEX item_idle ON item (base_id, path) WHERE status = 1;"
+               "CREATE INDEX item_waiting ON item (base_id, depth, id) WHERE status = 1;"
+               "CREATE INDEX item_deleting ON item (id) WHERE status = 8;"
+               "CREATE INDEX item_run ON item (run_id, id) WHERE run_id IS NOT NULL;"
+               "CREATE TABLE item_generation (item_id BLOB NOT NULL, generation INTEGER NOT NULL, "
+               "at INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (item_id, generation)) STRICT;"
+               "CREATE TABLE event (base_id BLOB NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, "
+               "item_id BLOB, kind INTEGER NOT NULL, generation INTEGER NOT NULL, status INTEGER NOT NULL, "
+               "code TEXT NOT NULL, PRIMARY KEY (base_id, seq)) STRICT;"
+               "CREATE TABLE artifact (id BLOB PRIMARY KEY, base_id BLOB NOT NULL, item_id BLOB NOT NULL, "
+               "generation INTEGER NOT NULL, kind INTEGER NOT NULL, size_bytes INTEGER NOT NULL, hash BLOB NOT NULL, "
+               "file TEXT NOT NULL, bytes BLOB) STRICT;"
+               "CREATE INDEX artifact_item ON artifact (item_id, kind, generation);"
+               "CREATE INDEX artifact_file ON artifact (file) WHERE file <> '';"
+               "CREATE TABLE asset (id BLOB PRIMARY KEY, base_id BLOB NOT NULL, item_id BLOB NOT NULL, "
+               "generation INTEGER NOT NULL, kind TEXT NOT NULL, mime TEXT NOT NULL, place TEXT NOT NULL, "
+               "artifact_id BLOB NOT NULL, analysis_status INTEGER NOT NULL, text TEXT NOT NULL, code TEXT NOT NULL, "
+               "message TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL) STRICT;"
+               "CREATE INDEX asset_item ON asset (item_id, generation);"
+               "CREATE TABLE run (id BLOB PRIMARY KEY, base_id BLOB NOT NULL, stages INTEGER NOT NULL, "
+               "status INTEGER NOT NULL, level INTEGER NOT NULL, level_gate INTEGER NOT NULL, "
+               "active INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, "
+               "finished_at INTEGER NOT NULL DEFAULT 0) STRICT;"
+               "CREATE INDEX run_base ON run (base_id, id);"
+               "CREATE INDEX run_open ON run (base_id, id) WHERE status = 1;"
+               "CREATE TABLE run_stage (run_id BLOB NOT NULL, stage INTEGER NOT NULL, total INTEGER NOT NULL, "
+               "done INTEGER NOT NULL, failed INTEGER NOT NULL, PRIMARY KEY (run_id, stage)) STRICT;"
+               "CREATE TABLE vector_cache (key BLOB PRIMARY KEY, dimension INTEGER NOT NULL, vector BLOB NOT NULL, "
+               "added_at INTEGER NOT NULL) STRICT;",
+    },
+    {
+        .name = "index_rows",
+        /* index/rows_postgres.c; on SQLite the index of a base is a file of its own */
+        .sql = "/*pg CREATE TABLE index_store (base_id BLOB PRIMARY KEY, stamp TEXT NOT NULL, syncs INTEGER NOT NULL);"
+               "CREATE TABLE index_chunk (base_id BLOB NOT NULL, item_id BLOB NOT NULL, generation INTEGER NOT NULL, "
+               "ordinal INTEGER NOT NULL, byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL, "
+               "line_start INTEGER NOT NULL, line_end INTEGER NOT NULL, page INTEGER NOT NULL, "
+               "token_count INTEGER NOT NULL, title TEXT NOT NULL, heading TEXT NOT NULL, text TEXT NOT NULL, "
+               "words tsvector NOT NULL GENERATED ALWAYS AS (setweight(to_tsvector('simple', title), 'A') || "
+               "setweight(to_tsvector('simple', heading), 'B') || to_tsvector('simple', text)) STORED, "
+               "PRIMARY KEY (base_id, item_id, generation, ordinal));"
+               "CREATE INDEX index_chunk_words ON index_chunk USING gin (words);"
+               "CREATE TABLE index_vector (base_id BLOB NOT NULL, item_id BLOB NOT NULL, generation INTEGER NOT NULL, "
+               "ordinal INTEGER NOT NULL, dimension INTEGER NOT NULL, vector BLOB NOT NULL, "
+               "PRIMARY KEY (base_id, item_id, generation, ordinal), "
+               "FOREIGN KEY (base_id, item_id, generation, ordinal) REFERENCES index_chunk ON DELETE CASCADE); */",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

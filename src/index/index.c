@@ -1,0 +1,360 @@
+/* The calls of index.h: each takes the base's store, runs the database's functions in transactions of limited size, and
+ * gives the store back. Keeps count of what is not durable and not searchable yet. */
+#include "index/index.h"
+
+#include "base/failpoint.h"
+#include "index/set.h"
+
+enum {
+    WRITE_BYTES_MAX = 256 << 10, /* of one transaction: others may write in between, and the log has room for it */
+    WRITE_ROWS_MAX = 256,
+    LAGGING_BYTES_MAX = 256 << 10, /* then a writer brings the text search up to date: a search must not wait long */
+};
+
+/* ---- taking and giving back ---- */
+
+struct taken {
+    struct qr_index_set *set;
+    struct index_store *store;
+};
+
+static void give_back(struct taken *taken)
+{
+    if (taken->store) {
+        qr_index_give(taken->set, taken->store);
+    }
+}
+
+#define TAKE(name, set, base_id, err)                                                                                  \
+    QR_CLEANUP(give_back) struct taken name = {(set), NULL};                                                           \
+    QR_TRY(qr_index_take((set), (base_id), &name.store, (err)))
+
+static qr_rc read_store(struct qr_index_set *set, qr_uuid base_id, qr_tx_fn *fn, void *request, qr_err *err)
+{
+    TAKE(taken, set, base_id, err);
+    return qr_db_read(taken.store->db, fn, request, err);
+}
+
+/* ---- stamp ---- */
+
+qr_rc qr_index_stamp(struct qr_index_set *set, qr_uuid base_id, char ret_stamp[static QR_INDEX_STAMP_SIZE], qr_err *err)
+{
+    struct rows_store request = {.base_id = base_id};
+    QR_TRY(read_store(set, base_id, set->rows->load_stamp, &request, err));
+    memcpy(ret_stamp, request.stamp, QR_INDEX_STAMP_SIZE);
+    return QR_OK;
+}
+
+qr_rc qr_index_set_stamp(struct qr_index_set *set, qr_uuid base_id, const char *stamp, qr_err *err)
+{
+    struct rows_store request = {.base_id = base_id};
+    const size_t len = strlen(stamp);
+    if (len >= sizeof request.stamp) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "a stamp has at most %zu bytes", sizeof request.stamp - 1);
+    }
+    memcpy(request.stamp, stamp, len);
+    TAKE(taken, set, base_id, err);
+    return qr_db_write(taken.store->db, QR_DURABLE, set->rows->save_stamp, &request, err);
+}
+
+/* ---- writing ---- */
+
+/* One transaction: the lock, the guard, the change. */
+struct change {
+    const struct rows_driver *rows;
+    qr_uuid base_id;
+    const struct qr_index_guard *guard; /* may be NULL */
+    qr_tx_fn *fn;
+    void *request;
+};
+
+/* X2: between the guard's answer and the commit nobody else can write. */
+static qr_rc run_change(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct change *change = arg;
+    if (change->rows->lock) {
+        struct rows_store request = {.base_id = change->base_id};
+        QR_TRY(change->rows->lock(tx, &request, err));
+    }
+    if (change->guard && change->guard->fn) {
+        QR_TRY(change->guard->fn(change->guard->arg, err));
+    }
+    return change->fn(tx, change->request, err);
+}
+
+static qr_rc run_write(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    QR_TRY(run_change(tx, arg, err));
+    QR_FAILPOINT("index.write.before_commit", err);
+    return QR_OK;
+}
+
+/* Also of a write that failed: whether it was stored may not be known. True when much text waits for the search. */
+static bool count_write(struct qr_index_set *set, struct index_store *store, size_t bytes)
+{
+    QR_HOLD(&set->lock);
+    store->writes++;
+    store->lagging_bytes += bytes;
+    const bool is_much = store->lagging_bytes > LAGGING_BYTES_MAX;
+    if (is_much) {
+        store->lagging_bytes = 0; /* one thread cares for it */
+    }
+    return is_much;
+}
+
+static uint64_t count_of_writes(struct qr_index_set *set, const struct index_store *store)
+{
+    QR_HOLD(&set->lock);
+    return store->writes;
+}
+
+/* Brings the text search up to what was written before. */
+static qr_rc catch_up(struct qr_index_set *set, struct index_store *store, qr_err *err)
+{
+    if (!set->rows->catch_up) {
+        return QR_OK;
+    }
+    const uint64_t writes = count_of_writes(set, store);
+    struct rows_store request = {.base_id = store->base_id};
+    do {
+        QR_TRY(qr_db_write(store->db, QR_RELAXED, set->rows->catch_up, &request, err));
+    } while (request.ret_more);
+    QR_HOLD(&set->lock);
+    store->searchable = QR_MAX(store->searchable, writes);
+    return QR_OK;
+}
+
+static qr_rc make_write(struct qr_index_set *set, struct index_store *store, struct change *change, size_t bytes,
+                        qr_err *err)
+{
+    change->rows = set->rows;
+    const bool takes_turns = !set->dir && change->guard && change->guard->fn;
+    if (takes_turns) {
+        qr_mutex_lock(&set->guard_turn);
+    }
+    const qr_rc rc = qr_db_write(store->db, QR_RELAXED, run_write, change, err);
+    if (takes_turns) {
+        qr_mutex_unlock(&set->guard_turn);
+    }
+    const bool is_lagging = count_write(set, store, bytes);
+    QR_TRY(rc);
+    QR_FAILPOINT("index.write.after_commit", err);
+    return is_lagging ? catch_up(set, store, err) : QR_OK;
+}
+
+/* How many of the chunks go into one transaction. */
+static size_t fitting_chunks(const struct qr_chunk *chunks, size_t count, size_t *ret_bytes)
+{
+    size_t fitting = 0;
+    *ret_bytes = 0;
+    while (fitting < QR_MIN(count, WRITE_ROWS_MAX) && *ret_bytes < WRITE_BYTES_MAX) {
+        const struct qr_chunk *chunk = &chunks[fitting++];
+        *ret_bytes += chunk->text.len + chunk->heading.len + chunk->title.len;
+    }
+    return fitting;
+}
+
+qr_rc qr_index_write_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
+                            const struct qr_chunk *chunks, size_t count, const struct qr_index_guard *guard,
+                            qr_err *err)
+{
+    TAKE(taken, set, base_id, err);
+    size_t done = 0;
+    do {
+        size_t bytes;
+        struct rows_write request = {
+            .base_id = base_id,
+            .item_id = item_id,
+            .generation = generation,
+            .from_ordinal = done < count ? chunks[done].ordinal : 0,
+            .chunks = chunks + done,
+            .count = fitting_chunks(chunks + done, count - done, &bytes),
+        };
+        struct change change = {.base_id = base_id, .guard = guard, .fn = set->rows->write_chunks, .request = &request};
+        QR_TRY(make_write(set, taken.store, &change, bytes, err));
+        done += request.count;
+    } while (done < count);
+    return QR_OK;
+}
+
+qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
+                             int dimension, const struct qr_chunk_vector *vectors, size_t count,
+                             const struct qr_index_guard *guard, qr_err *err)
+{
+    if (dimension < 1) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "a vector has at least one dimension");
+    }
+    TAKE(taken, set, base_id, err);
+    const size_t fitting = QR_MIN(WRITE_ROWS_MAX, 1 + WRITE_BYTES_MAX / ((size_t)dimension * sizeof(float)));
+    for (size_t done = 0; done < count; done += fitting) {
+        struct rows_vectors request = {
+            .base_id = base_id,
+            .item_id = item_id,
+            .generation = generation,
+            .dimension = dimension,
+            .vectors = vectors + done,
+            .count = QR_MIN(fitting, count - done),
+        };
+        struct change change = {
+            .base_id = base_id, .guard = guard, .fn = set->rows->write_vectors, .request = &request};
+        QR_TRY(make_write(set, taken.store, &change, 0, err));
+    }
+    return QR_OK;
+}
+
+/* ---- durability ---- */
+
+static bool is_synced(struct qr_index_set *set, const struct index_store *store)
+{
+    QR_HOLD(&set->lock);
+    return store->synced == store->writes;
+}
+
+qr_rc qr_index_sync(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
+{
+    TAKE(taken, set, base_id, err);
+    QR_FAILPOINT("index.sync.before", err);
+    /* on PostgreSQL other processes write too: nobody counts */
+    if (set->dir && is_synced(set, taken.store)) {
+        return QR_OK;
+    }
+    const uint64_t writes = count_of_writes(set, taken.store);
+    struct rows_store request = {.base_id = base_id};
+    QR_TRY(qr_db_write(taken.store->db, QR_DURABLE, set->rows->sync, &request, err));
+    {
+        QR_HOLD(&set->lock);
+        taken.store->synced = QR_MAX(taken.store->synced, writes);
+    }
+    QR_FAILPOINT("index.sync.after", err);
+    return QR_OK;
+}
+
+/* ---- removing ---- */
+
+static qr_rc delete_rows(struct qr_index_set *set, struct rows_delete *request, qr_err *err)
+{
+    TAKE(taken, set, request->base_id, err);
+    while (request->count > 0) {
+        struct change change = {
+            .rows = set->rows, .base_id = request->base_id, .fn = set->rows->delete_items, .request = request};
+        const qr_rc rc = qr_db_write(taken.store->db, QR_RELAXED, run_change, &change, err);
+        count_write(set, taken.store, 0);
+        QR_TRY(rc);
+        QR_FAILPOINT("index.delete.after_commit", err);
+        request->item_ids += request->ret_done;
+        request->count -= request->ret_done;
+    }
+    return QR_OK;
+}
+
+qr_rc qr_index_delete_items(struct qr_index_set *set, qr_uuid base_id, const qr_uuid *item_ids, size_t count,
+                            qr_err *err)
+{
+    struct rows_delete request = {.base_id = base_id, .item_ids = item_ids, .count = count};
+    return delete_rows(set, &request, err);
+}
+
+qr_rc qr_index_purge_item(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t live_generation,
+                          int64_t wanted_generation, qr_err *err)
+{
+    struct rows_delete request = {
+        .base_id = base_id,
+        .item_ids = &item_id,
+        .count = 1,
+        .kept_generations = {live_generation, wanted_generation},
+    };
+    return delete_rows(set, &request, err);
+}
+
+/* ---- reading ---- */
+
+qr_rc qr_index_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
+                      int64_t from_ordinal, bool without_vector, int limit, struct qr_arena *arena,
+                      struct qr_chunk_row **ret_rows, size_t *ret_count, qr_err *err)
+{
+    struct rows_chunks request = {
+        .base_id = base_id,
+        .item_id = item_id,
+        .generation = generation,
+        .from_ordinal = from_ordinal,
+        .without_vector = without_vector,
+        .limit = QR_MAX(limit, 0),
+        .arena = arena,
+    };
+    QR_TRY(read_store(set, base_id, set->rows->chunks, &request, err));
+    *ret_rows = request.ret_rows;
+    *ret_count = request.ret_count;
+    return QR_OK;
+}
+
+qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, qr_uuid after_item, int64_t after_generation,
+                       int limit, struct qr_index_extent *ret_extents, size_t *ret_count, qr_err *err)
+{
+    struct rows_extents request = {
+        .base_id = base_id,
+        .after_item = after_item,
+        .after_generation = after_generation,
+        .limit = QR_MAX(limit, 0),
+        .ret_extents = ret_extents,
+    };
+    QR_TRY(read_store(set, base_id, set->rows->extents, &request, err));
+    *ret_count = request.ret_count;
+    return QR_OK;
+}
+
+/* ---- searching ---- */
+
+static bool is_searchable(struct qr_index_set *set, const struct index_store *store)
+{
+    QR_HOLD(&set->lock);
+    return store->searchable == store->writes;
+}
+
+/* Where nothing can be written, a search finds what it found before. */
+static bool is_no_reason_to_fail(qr_rc rc)
+{
+    return rc == QR_FULL || rc == QR_IO || rc == QR_DENIED || rc == QR_UNAVAILABLE || rc == QR_TIMEOUT;
+}
+
+qr_rc qr_index_search_text(struct qr_index_set *set, qr_uuid base_id, qr_str query, int limit,
+                           qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
+                           qr_err *err)
+{
+    struct rows_search request = {
+        .base_id = base_id,
+        .query = query,
+        .limit = limit,
+        .filter = filter,
+        .filter_arg = arg,
+        .ret_hits = ret_hits,
+    };
+    TAKE(taken, set, base_id, err);
+    if (!is_searchable(set, taken.store)) {
+        const qr_rc rc = catch_up(set, taken.store, err);
+        QR_TRY(is_no_reason_to_fail(rc) ? QR_OK : rc);
+    }
+    QR_TRY(qr_db_read(taken.store->db, set->rows->search_text, &request, err));
+    *ret_count = request.ret_count;
+    return QR_OK;
+}
+
+qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, const float *vector, int dimension, int limit,
+                             qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
+                             qr_err *err)
+{
+    if (dimension < 1) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "a vector has at least one dimension");
+    }
+    struct rows_search request = {
+        .base_id = base_id,
+        .vector = vector,
+        .dimension = dimension,
+        .limit = limit,
+        .filter = filter,
+        .filter_arg = arg,
+        .ret_hits = ret_hits,
+    };
+    QR_TRY(read_store(set, base_id, set->rows->search_vector, &request, err));
+    *ret_count = request.ret_count;
+    return QR_OK;
+}

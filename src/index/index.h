@@ -1,0 +1,138 @@
+/* The index stores of the bases: chunk rows with their vectors, and what finds them. First form: rows and FTS5 in one
+ * SQLite file a base, on PostgreSQL tables of the main database. Derived: everything can be rebuilt from stored text.
+ *
+ * X1  A row belongs to (item, generation, ordinal). Rows of a generation are written before it goes live and never after.
+ * X2  Whoever writes rows names a guard. It is asked after the store's write lock is held; when it says no, nothing is
+ *     written. So a job that lost its right writes nothing behind the one who takes its rows away.
+ * X3  Writes are relaxed. qr_index_sync makes all writes before it durable; the caller swaps only after that, and purges
+ *     only after the swap is durable. A delete is repeatable.
+ * X4  A store carries a stamp. The main database knows it too; where they differ the store is not this base's store: the
+ *     caller rebuilds it.
+ * X5  Stores are opened on demand and closed when others are needed more; at most `open_max` at a time. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/rand.h"
+#include "base/uuid.h"
+#include "db/db.h"
+
+struct qr_index_set;
+
+struct qr_index_options {
+    const char *dir;       /* of the files, one a base; NULL = PostgreSQL: in the database below */
+    struct qr_db *main_db; /* used only where dir is NULL */
+    int open_max;          /* 0 = 32 */
+    const char *vfs;       /* tests */
+    const struct qr_io *io;
+    const struct qr_clock *clock;
+    struct qr_rand *rand;
+    bool single_thread; /* as in qr_db_options */
+};
+
+qr_rc qr_index_set_open(struct qr_index_set **ret_set, const struct qr_index_options *options, qr_err *err);
+void qr_index_set_close(struct qr_index_set *set);
+/* How many stores are open now. */
+int qr_index_open_count(struct qr_index_set *set);
+
+/* Every call below opens the base's store where needed, and makes it where there is none. `data_corrupt` and `data_foreign`
+ * mean that it must be dropped and rebuilt. */
+
+/* ---- stamp ---- */
+
+enum { QR_INDEX_STAMP_SIZE = 40 };
+/* "" for a store that was just made. */
+qr_rc qr_index_stamp(struct qr_index_set *set, qr_uuid base_id, char ret_stamp[static QR_INDEX_STAMP_SIZE],
+                     qr_err *err);
+qr_rc qr_index_set_stamp(struct qr_index_set *set, qr_uuid base_id, const char *stamp, qr_err *err); /* durable */
+/* Removes the store, however damaged. Repeatable. */
+qr_rc qr_index_drop(struct qr_index_set *set, qr_uuid base_id, qr_err *err);
+
+/* ---- writing ---- */
+
+struct qr_chunk {
+    int64_t ordinal;
+    qr_str text;
+    int64_t start, end; /* bytes of the canonical text */
+    int64_t line_start, line_end;
+    int64_t page;   /* 0 = none */
+    qr_str heading; /* the path of headings, "A > B"; empty = none */
+    int64_t token_count;
+    qr_str title; /* of the item, for searching; the same in all chunks */
+};
+
+/* QR_OK: still wanted. Runs on the store's writer thread: it may read the main database, and nothing else. */
+typedef qr_rc qr_index_guard_fn(void *arg, qr_err *err);
+struct qr_index_guard {
+    qr_index_guard_fn *fn; /* NULL = always wanted */
+    void *arg;
+};
+
+/* Replaces what there is of (item, generation) from the first chunk's ordinal on: a first batch (ordinal 0), or an empty
+ * one, clears the generation's rows (GEN-2). Ordinals grow. A large batch is written in several steps, each after its own
+ * look at the guard; one that fails may leave the first of them. */
+qr_rc qr_index_write_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
+                            const struct qr_chunk *chunks, size_t count, const struct qr_index_guard *guard,
+                            qr_err *err);
+/* Vectors of chunks; `dimension` floats each. A chunk that failed for good: vector NULL. `not_found`: no such chunk. */
+struct qr_chunk_vector {
+    int64_t ordinal;
+    const float *vector;
+};
+qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
+                             int dimension, const struct qr_chunk_vector *vectors, size_t count,
+                             const struct qr_index_guard *guard, qr_err *err);
+/* X3. */
+qr_rc qr_index_sync(struct qr_index_set *set, qr_uuid base_id, qr_err *err);
+
+/* ---- removing; relaxed, repeatable ---- */
+
+qr_rc qr_index_delete_items(struct qr_index_set *set, qr_uuid base_id, const qr_uuid *item_ids, size_t count,
+                            qr_err *err);
+/* All generations of the item but these two (0 = none), and but those above the wanted one: they began after the caller
+ * looked. */
+qr_rc qr_index_purge_item(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t live_generation,
+                          int64_t wanted_generation, qr_err *err);
+
+/* ---- reading ---- */
+
+struct qr_chunk_row {
+    qr_uuid item_id;
+    int64_t generation;
+    struct qr_chunk chunk; /* texts are in the arena */
+    bool has_vector, has_failed;
+};
+/* Chunks of (item, generation) from `from_ordinal` on; with `without_vector` only those that have none and have not
+ * failed. */
+qr_rc qr_index_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
+                      int64_t from_ordinal, bool without_vector, int limit, struct qr_arena *arena,
+                      struct qr_chunk_row **ret_rows, size_t *ret_count, qr_err *err);
+
+/* What there is, in the order of (item, generation), behind the given pair: for check and purge. */
+struct qr_index_extent {
+    qr_uuid item_id;
+    int64_t generation, chunk_count, vector_count, failed_count;
+};
+qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, qr_uuid after_item, int64_t after_generation,
+                       int limit, struct qr_index_extent *ret_extents, size_t *ret_count, qr_err *err);
+
+/* ---- searching ---- */
+
+struct qr_index_hit {
+    qr_uuid item_id;
+    int64_t generation, ordinal;
+    double score; /* larger is better */
+};
+
+/* Asked of candidates inside the scan; false: not to be shown. May be NULL. */
+typedef bool qr_index_filter_fn(void *arg, qr_uuid item_id, int64_t generation);
+
+/* The best `limit` chunks that the filter lets through. `query` is what a person typed: words, any of which may match; those
+ * of title and heading weigh more. While the storage takes no writes, the last chunks before may be missing. */
+qr_rc qr_index_search_text(struct qr_index_set *set, qr_uuid base_id, qr_str query, int limit,
+                           qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
+                           qr_err *err);
+/* By cosine, exact. Vectors of another dimension are passed over. */
+qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, const float *vector, int dimension, int limit,
+                             qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
+                             qr_err *err);

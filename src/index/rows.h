@@ -1,0 +1,122 @@
+/* What stores the rows of a base: one table of functions a database. Private to src/index/.
+ *
+ * Each function runs inside a transaction of db.h, with one of the requests below as its argument. A write function may
+ * run several times; what it returns it sets anew each time. */
+#pragma once
+
+#include "index/index.h"
+
+/* A part of a large write: one transaction. */
+struct rows_write {
+    qr_uuid base_id, item_id;
+    int64_t generation;
+    int64_t from_ordinal; /* what there is from here on goes */
+    const struct qr_chunk *chunks;
+    size_t count;
+};
+
+struct rows_vectors {
+    qr_uuid base_id, item_id;
+    int64_t generation;
+    int dimension;
+    const struct qr_chunk_vector *vectors;
+    size_t count;
+};
+
+struct rows_delete {
+    qr_uuid base_id;
+    const qr_uuid *item_ids;
+    size_t count;
+    int64_t kept_generations[2]; /* 0 = none */
+    size_t ret_done;             /* so many items have nothing left; one transaction takes a limited number of rows */
+};
+
+/* One that a base has to itself: its stamp, what is left to be done. */
+struct rows_store {
+    qr_uuid base_id;
+    char stamp[QR_INDEX_STAMP_SIZE];
+    int64_t upto_id; /* catching up: what is written after the first transaction is not waited for; at first 0 */
+    bool ret_more;   /* there is more to be done in a further transaction */
+};
+
+struct rows_chunks {
+    qr_uuid base_id, item_id;
+    int64_t generation, from_ordinal;
+    bool without_vector;
+    int limit;
+    struct qr_arena *arena;
+    struct qr_chunk_row *ret_rows;
+    size_t ret_count;
+};
+
+struct rows_extents {
+    qr_uuid base_id, after_item;
+    int64_t after_generation;
+    int limit;
+    struct qr_index_extent *ret_extents;
+    size_t ret_count;
+};
+
+struct rows_search {
+    qr_uuid base_id;
+    qr_str query;        /* of text */
+    const float *vector; /* of vectors */
+    int dimension;
+    int limit;
+    qr_index_filter_fn *filter;
+    void *filter_arg;
+    struct qr_index_hit *ret_hits;
+    size_t ret_count;
+};
+
+struct rows_driver {
+    /* Takes the store's write lock (X2), and makes the store where there is none. NULL = every write function has it. */
+    qr_tx_fn *lock; /* rows_store */
+    qr_tx_fn *write_chunks;
+    qr_tx_fn *write_vectors;
+    qr_tx_fn *delete_items; /* also of all generations but two */
+    /* Brings what lags behind the rows up to them. NULL = nothing does. */
+    qr_tx_fn *catch_up; /* rows_store */
+    /* After its durable commit everything before it is durable. */
+    qr_tx_fn *sync;                    /* rows_store */
+    qr_tx_fn *load_stamp, *save_stamp; /* rows_store */
+    qr_tx_fn *drop;                    /* rows_store; NULL = the store is a file */
+
+    qr_tx_fn *chunks;
+    qr_tx_fn *extents;
+    qr_tx_fn *search_text;
+    qr_tx_fn *search_vector;
+};
+
+extern const struct rows_driver qr_rows_sqlite;
+extern const struct rows_driver qr_rows_postgres;
+
+extern const struct qr_migration qr_rows_sqlite_migrations[];
+extern const size_t qr_rows_sqlite_migration_count;
+
+/* ---- what both share (rows.c) ---- */
+
+static inline struct qr_val rows_id_val(const qr_uuid *id)
+{
+    return qr_val_blob(id->bytes, QR_UUID_BYTES);
+}
+/* All zero for anything that is not an id. */
+qr_uuid qr_index_rows_id(const struct qr_rows *rows, int column);
+
+/* The vector's floats as bytes; no vector is no byte. */
+struct qr_val qr_index_vector_val(const struct qr_chunk_vector *vector, int dimension);
+
+/* The columns of a chunk, and its state: dimension is NULL without a vector and 0 for one that failed. */
+#define ROWS_CHUNK_COLUMNS                                                                                             \
+    "c.ordinal, c.byte_start, c.byte_end, c.line_start, c.line_end, c.page, c.token_count, c.title, c.heading, "       \
+    "c.text, v.dimension"
+/* Collects the rows of a query of these columns; closes it. */
+qr_rc qr_index_rows_collect(struct qr_rows *rows, struct rows_chunks *request, qr_err *err);
+/* Collects the rows (item, generation, chunks, vectors, failures); closes it. */
+qr_rc qr_index_rows_collect_extents(struct qr_rows *rows, struct rows_extents *request, qr_err *err);
+/* The stamp in the first row, "" where there is none. */
+void qr_index_rows_stamp(struct qr_rows *rows, struct rows_store *request);
+/* The hit in the columns (item, generation, ordinal), without its score. */
+struct qr_index_hit qr_index_rows_hit(const struct qr_rows *rows);
+/* A vector has no chunk to belong to. */
+qr_rc qr_index_fail_no_chunk(const struct rows_vectors *request, const struct qr_chunk_vector *vector, qr_err *err);

@@ -1,0 +1,355 @@
+/* The rows of a base in a SQLite file of its own, and FTS5 over them.
+ *
+ * R1  A row's id is never used twice (AUTOINCREMENT), so that FTS5 cannot mistake one row for another.
+ * R2  FTS5 holds exactly the rows with an id up to store.fts_upto. It takes new rows in large batches, at the latest when
+ *     somebody searches: FTS5 writes a segment whenever a savepoint or a commit comes, and a segment a document costs many
+ *     times the document.
+ * R3  FTS5 keeps no text of its own: to forget a row it reads the row. So the row goes after its FTS5 entry, in the same
+ *     transaction. */
+#include "index/hits.h"
+#include "index/rows.h"
+#include "index/words.h"
+
+#include <stdlib.h>
+
+enum {
+    DELETE_ROWS_MAX = 256,          /* in one transaction: others may write in between */
+    CATCH_UP_BYTES_MAX = 256 << 10, /* the same for FTS5, and as much as makes a segment worth it */
+};
+
+const struct qr_migration qr_rows_sqlite_migrations[] = {
+    {
+        .name = "rows",
+        /* the small columns first: a scan that needs only them does not read the texts */
+        .sql = "CREATE TABLE store (id INTEGER PRIMARY KEY, stamp TEXT NOT NULL, fts_upto INTEGER NOT NULL) STRICT;"
+               "INSERT INTO store (id, stamp, fts_upto) VALUES (1, '', 0);"
+               "CREATE TABLE chunk_row (id INTEGER PRIMARY KEY AUTOINCREMENT, item_id BLOB NOT NULL, "
+               "generation INTEGER NOT NULL, ordinal INTEGER NOT NULL, byte_start INTEGER NOT NULL, "
+               "byte_end INTEGER NOT NULL, line_start INTEGER NOT NULL, line_end INTEGER NOT NULL, "
+               "page INTEGER NOT NULL, token_count INTEGER NOT NULL, title TEXT NOT NULL, heading TEXT NOT NULL, "
+               "text TEXT NOT NULL) STRICT;"
+               "CREATE UNIQUE INDEX chunk_row_place ON chunk_row (item_id, generation, ordinal);"
+               "CREATE TABLE chunk_vector (id INTEGER PRIMARY KEY, dimension INTEGER NOT NULL, vector BLOB NOT NULL) "
+               "STRICT;"
+               "CREATE VIRTUAL TABLE chunk_fts USING fts5(title, heading, text, content='chunk_row', "
+               "content_rowid='id', tokenize='unicode61 remove_diacritics 2');"
+               "INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('rank', 'bm25(4.0, 2.0, 1.0)');",
+    },
+};
+const size_t qr_rows_sqlite_migration_count = QR_COUNT(qr_rows_sqlite_migrations);
+
+/* ---- FTS5 ---- */
+
+static qr_rc load_fts_upto(struct qr_tx *tx, int64_t *ret_id, qr_err *err)
+{
+    *ret_id = 0;
+    return qr_tx_get_i64(tx, "SELECT fts_upto FROM store WHERE id = 1", QR_NO_VALS, NULL, ret_id, err);
+}
+
+/* R2: up to the row that was the last when it began, or CATCH_UP_BYTES_MAX of text. */
+static qr_rc catch_up(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_store *request = arg;
+    request->ret_more = false;
+    int64_t upto;
+    QR_TRY(load_fts_upto(tx, &upto, err));
+    if (request->upto_id == 0) {
+        QR_TRY(qr_tx_get_i64(tx, "SELECT max(id) FROM chunk_row", QR_NO_VALS, NULL, &request->upto_id, err));
+    }
+    const int64_t before = upto;
+    size_t bytes = 0;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows,
+                       "SELECT id, title, heading, text FROM chunk_row WHERE id > ?1 AND id <= ?2 ORDER BY id",
+                       QR_VALS(qr_val_i64(upto), qr_val_i64(request->upto_id)), err));
+    while (qr_rows_next(&rows)) {
+        if (bytes > CATCH_UP_BYTES_MAX) {
+            request->ret_more = true;
+            break;
+        }
+        upto = qr_rows_i64(&rows, 0);
+        const qr_str title = qr_rows_str(&rows, 1), heading = qr_rows_str(&rows, 2), text = qr_rows_str(&rows, 3);
+        QR_TRY(qr_tx_exec(tx, "INSERT INTO chunk_fts (rowid, title, heading, text) VALUES (?1, ?2, ?3, ?4)",
+                          QR_VALS(qr_val_i64(upto), qr_val_text(title), qr_val_text(heading), qr_val_text(text)), NULL,
+                          err));
+        bytes += title.len + heading.len + text.len;
+    }
+    QR_TRY(qr_rows_end(&rows, err));
+    if (upto == before) {
+        return QR_OK;
+    }
+    return qr_tx_exec(tx, "UPDATE store SET fts_upto = ?1 WHERE id = 1", QR_VALS(qr_val_i64(upto)), NULL, err);
+}
+
+/* ---- removing ---- */
+
+/* Rows that are to go, gathered first: a query must not see changes to what it goes through. */
+struct doomed {
+    int64_t ids[DELETE_ROWS_MAX];
+    size_t count;
+};
+
+static bool is_full(const struct doomed *doomed)
+{
+    return doomed->count == QR_COUNT(doomed->ids);
+}
+
+/* Adds what the query finds while there is room. */
+static qr_rc gather(struct qr_tx *tx, struct doomed *doomed, const char *sql, const struct qr_val *vals,
+                    size_t val_count, qr_err *err)
+{
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows, sql, vals, val_count, err));
+    while (!is_full(doomed) && qr_rows_next(&rows)) {
+        doomed->ids[doomed->count++] = qr_rows_i64(&rows, 0);
+    }
+    return qr_rows_end(&rows, err);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+/* FTS5 writes a segment whenever ids do not grow, therefore in their order, and all before anything else. */
+static qr_rc forget_text(struct qr_tx *tx, struct doomed *doomed, qr_err *err)
+{
+    int64_t fts_upto;
+    QR_TRY(load_fts_upto(tx, &fts_upto, err));
+    qsort(doomed->ids, doomed->count, sizeof *doomed->ids, compare_ids);
+    for (size_t i = 0; i < doomed->count && doomed->ids[i] <= fts_upto; i++) { /* R2 */
+        QR_TRY(
+            qr_tx_exec(tx, "DELETE FROM chunk_fts WHERE rowid = ?1", QR_VALS(qr_val_i64(doomed->ids[i])), NULL, err));
+    }
+    return QR_OK;
+}
+
+static qr_rc delete_doomed(struct qr_tx *tx, struct doomed *doomed, qr_err *err)
+{
+    if (doomed->count == 0) {
+        return QR_OK;
+    }
+    QR_TRY(forget_text(tx, doomed, err)); /* R3 */
+    for (size_t i = 0; i < doomed->count; i++) {
+        const struct qr_val id = qr_val_i64(doomed->ids[i]);
+        QR_TRY(qr_tx_exec(tx, "DELETE FROM chunk_vector WHERE id = ?1", &id, 1, NULL, err));
+        QR_TRY(qr_tx_exec(tx, "DELETE FROM chunk_row WHERE id = ?1", &id, 1, NULL, err));
+    }
+    return QR_OK;
+}
+
+static qr_rc delete_items(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_delete *request = arg;
+    struct doomed doomed = {.count = 0};
+    size_t done = 0;
+    for (; done < request->count; done++) {
+        QR_TRY(gather(
+            tx, &doomed,
+            "SELECT id FROM chunk_row WHERE item_id = ?1 AND generation <> ?2 AND generation <> ?3 AND (?3 = 0 OR "
+            "generation < ?3)",
+            QR_VALS(rows_id_val(&request->item_ids[done]), qr_val_i64(request->kept_generations[0]),
+                    qr_val_i64(request->kept_generations[1])),
+            err));
+        if (is_full(&doomed)) {
+            break; /* this item may have more */
+        }
+    }
+    QR_TRY(delete_doomed(tx, &doomed, err));
+    request->ret_done = done;
+    return QR_OK;
+}
+
+/* ---- writing ---- */
+
+static qr_rc insert_chunk(struct qr_tx *tx, const struct rows_write *request, const struct qr_chunk *chunk, qr_err *err)
+{
+    return qr_tx_exec(
+        tx,
+        "INSERT INTO chunk_row (item_id, generation, ordinal, byte_start, byte_end, line_start, line_end, "
+        "page, token_count, title, heading, text) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        QR_VALS(rows_id_val(&request->item_id), qr_val_i64(request->generation), qr_val_i64(chunk->ordinal),
+                qr_val_i64(chunk->start), qr_val_i64(chunk->end), qr_val_i64(chunk->line_start),
+                qr_val_i64(chunk->line_end), qr_val_i64(chunk->page), qr_val_i64(chunk->token_count),
+                qr_val_text(chunk->title), qr_val_text(chunk->heading), qr_val_text(chunk->text)),
+        NULL, err);
+}
+
+/* Mostly there is nothing to remove, and that costs one look into the index. */
+static qr_rc clear_from(struct qr_tx *tx, const struct rows_write *request, qr_err *err)
+{
+    struct doomed doomed;
+    do {
+        doomed.count = 0;
+        QR_TRY(gather(
+            tx, &doomed, "SELECT id FROM chunk_row WHERE item_id = ?1 AND generation = ?2 AND ordinal >= ?3",
+            QR_VALS(rows_id_val(&request->item_id), qr_val_i64(request->generation), qr_val_i64(request->from_ordinal)),
+            err));
+        QR_TRY(delete_doomed(tx, &doomed, err));
+    } while (is_full(&doomed));
+    return QR_OK;
+}
+
+static qr_rc write_chunks(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct rows_write *request = arg;
+    QR_TRY(clear_from(tx, request, err));
+    for (size_t i = 0; i < request->count; i++) {
+        QR_TRY(insert_chunk(tx, request, &request->chunks[i], err));
+    }
+    return QR_OK;
+}
+
+static qr_rc write_vectors(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct rows_vectors *request = arg;
+    for (size_t i = 0; i < request->count; i++) {
+        const struct qr_chunk_vector *vector = &request->vectors[i];
+        int64_t changes;
+        QR_TRY(qr_tx_exec(tx,
+                          "INSERT INTO chunk_vector (id, dimension, vector) SELECT id, ?4, ?5 FROM chunk_row "
+                          "WHERE item_id = ?1 AND generation = ?2 AND ordinal = ?3 "
+                          "ON CONFLICT (id) DO UPDATE SET dimension = excluded.dimension, vector = excluded.vector",
+                          QR_VALS(rows_id_val(&request->item_id), qr_val_i64(request->generation),
+                                  qr_val_i64(vector->ordinal), qr_val_i64(vector->vector ? request->dimension : 0),
+                                  qr_index_vector_val(vector, request->dimension)),
+                          &changes, err));
+        if (changes == 0) {
+            return qr_index_fail_no_chunk(request, vector, err);
+        }
+    }
+    return QR_OK;
+}
+
+/* Nothing: each commit is written, and a durable one syncs the log with all commits before it. */
+static qr_rc sync(struct qr_tx *tx QR_UNUSED, void *arg QR_UNUSED, qr_err *err QR_UNUSED)
+{
+    return QR_OK;
+}
+
+/* ---- stamp ---- */
+
+static qr_rc load_stamp(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_store *request = arg;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT stamp FROM store WHERE id = 1", QR_NO_VALS, err));
+    qr_index_rows_stamp(&rows, request);
+    return qr_rows_end(&rows, err);
+}
+
+static qr_rc save_stamp(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct rows_store *request = arg;
+    return qr_tx_exec(tx, "UPDATE store SET stamp = ?1 WHERE id = 1", QR_VALS(qr_val_text(qr_str_of(request->stamp))),
+                      NULL, err);
+}
+
+/* ---- reading ---- */
+
+static qr_rc chunks(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_chunks *request = arg;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows,
+                       "SELECT " ROWS_CHUNK_COLUMNS " FROM chunk_row c LEFT JOIN chunk_vector v ON v.id = c.id "
+                       "WHERE c.item_id = ?1 AND c.generation = ?2 AND c.ordinal >= ?3 "
+                       "AND (?4 = 0 OR v.id IS NULL) ORDER BY c.ordinal LIMIT ?5",
+                       QR_VALS(rows_id_val(&request->item_id), qr_val_i64(request->generation),
+                               qr_val_i64(request->from_ordinal), qr_val_i64(request->without_vector),
+                               qr_val_i64(request->limit)),
+                       err));
+    return qr_index_rows_collect(&rows, request, err);
+}
+
+static qr_rc extents(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_extents *request = arg;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(
+        tx, &rows,
+        "SELECT c.item_id, c.generation, count(*), count(nullif(v.dimension, 0)), "
+        "count(v.dimension) - count(nullif(v.dimension, 0)) "
+        "FROM chunk_row c LEFT JOIN chunk_vector v ON v.id = c.id "
+        "WHERE (c.item_id, c.generation) > (?1, ?2) GROUP BY c.item_id, c.generation "
+        "ORDER BY c.item_id, c.generation LIMIT ?3",
+        QR_VALS(rows_id_val(&request->after_item), qr_val_i64(request->after_generation), qr_val_i64(request->limit)),
+        err));
+    return qr_index_rows_collect_extents(&rows, request, err);
+}
+
+/* ---- searching ---- */
+
+/* FTS5 gives the matches in the order of their rank, smaller is better. */
+static qr_rc search_words(struct qr_tx *tx, qr_str match, struct hits *hits, qr_err *err)
+{
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows,
+                       "SELECT c.item_id, c.generation, c.ordinal, f.rank FROM chunk_fts f "
+                       "CROSS JOIN chunk_row c ON c.id = f.rowid WHERE chunk_fts MATCH ?1 ORDER BY f.rank",
+                       QR_VALS(qr_val_text(match)), err));
+    while (!qr_hits_is_full(hits) && qr_rows_next(&rows)) {
+        struct qr_index_hit hit = qr_index_rows_hit(&rows);
+        hit.score = -qr_rows_f64(&rows, 3);
+        if (qr_hits_may_show(hits, hit.item_id, hit.generation)) {
+            qr_hits_append(hits, &hit);
+        }
+    }
+    return qr_rows_end(&rows, err);
+}
+
+static qr_rc search_text(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_search *request = arg;
+    struct hits hits;
+    qr_hits_init(&hits, request->ret_hits, request->limit, request->filter, request->filter_arg);
+    QR_CLEANUP(qr_buf_done) struct qr_buf match = {0};
+    qr_words_for_fts5(&match, request->query);
+    QR_TRY(qr_buf_check(&match, err));
+    if (match.len > 0) {
+        QR_TRY(search_words(tx, qr_buf_str(&match), &hits, err));
+    }
+    request->ret_count = hits.count;
+    return QR_OK;
+}
+
+static qr_rc search_vector(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_search *request = arg;
+    struct hits hits;
+    qr_hits_init(&hits, request->ret_hits, request->limit, request->filter, request->filter_arg);
+    QR_CLEANUP(qr_cosine_done) struct cosine cosine = {0};
+    QR_TRY(qr_cosine_init(&cosine, request->vector, request->dimension, err));
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows,
+                       "SELECT c.item_id, c.generation, c.ordinal, v.vector FROM chunk_vector v "
+                       "CROSS JOIN chunk_row c ON c.id = v.id WHERE v.dimension = ?1",
+                       QR_VALS(qr_val_i64(request->dimension)), err));
+    while (qr_rows_next(&rows)) {
+        struct qr_index_hit hit = qr_index_rows_hit(&rows);
+        if (qr_hits_may_show(&hits, hit.item_id, hit.generation)) {
+            hit.score = qr_cosine_with(&cosine, qr_rows_str(&rows, 3));
+            qr_hits_offer(&hits, &hit);
+        }
+    }
+    QR_TRY(qr_rows_end(&rows, err));
+    qr_hits_sort(&hits);
+    request->ret_count = hits.count;
+    return QR_OK;
+}
+
+const struct rows_driver qr_rows_sqlite = {
+    .write_chunks = write_chunks,
+    .write_vectors = write_vectors,
+    .delete_items = delete_items,
+    .catch_up = catch_up,
+    .sync = sync,
+    .load_stamp = load_stamp,
+    .save_stamp = save_stamp,
+    .chunks = chunks,
+    .extents = extents,
+    .search_text = search_text,
+    .search_vector = search_vector,
+};

@@ -1,0 +1,45 @@
+/* The open stores. Private to src/index/. */
+#pragma once
+
+#include "base/map.h"
+#include "base/sync.h"
+#include "index/rows.h"
+
+enum store_state { STORE_OPENING, STORE_OPEN, STORE_CLOSING };
+
+struct index_store {
+    qr_uuid base_id;
+    struct qr_db *db; /* belongs to whoever opens or closes it; may be used while taken */
+
+    /* under the set's lock */
+    enum store_state state;
+    int users;
+    bool is_leaving;      /* is to be dropped: nobody may take it any more */
+    uint64_t last_use;    /* by the set's count of uses */
+    uint64_t writes;      /* so many were made */
+    uint64_t synced;      /* so many of them are durable */
+    uint64_t searchable;  /* so many of them the text search knows */
+    size_t lagging_bytes; /* of text that it does not know, about */
+};
+
+struct qr_index_set {
+    /* set at open, never changed */
+    char *dir; /* NULL = PostgreSQL */
+    char *vfs;
+    const struct rows_driver *rows;
+    struct qr_index_options options;
+    struct index_store shared; /* PostgreSQL: the one place for all bases */
+
+    struct qr_mutex lock; /* guards everything below */
+    struct qr_map stores; /* base id → struct index_store */
+    struct qr_signal changed;
+    uint64_t uses;
+
+    /* Held on PostgreSQL while a write waits for its guard: both need a connection of the same pool, and writes that hold
+     * the last ones would wait for each other. */
+    struct qr_mutex guard_turn;
+};
+
+/* The base's store, opened where needed; it stays open until it is given back. */
+qr_rc qr_index_take(struct qr_index_set *set, qr_uuid base_id, struct index_store **ret_store, qr_err *err);
+void qr_index_give(struct qr_index_set *set, struct index_store *store);
