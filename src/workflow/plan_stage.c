@@ -1,0 +1,127 @@
+/* A leaf whose stage was completed: what it found is written, and the next stage queued; after the last one, the swap. */
+#include "base/failpoint.h"
+#include "base/json.h"
+#include "store/assets.h"
+#include "workflow/plan_internal.h"
+
+const char *qr_warnings_as_json(const struct qr_warning *warnings, size_t count, struct qr_arena *arena)
+{
+    if (count == 0) {
+        return "";
+    }
+    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    for (size_t i = 0; i < count; i++) {
+        qr_buf_add_text(&text, i ? ",{\"code\":" : "[{\"code\":");
+        qr_json_add_string(&text, qr_str_of(warnings[i].code));
+        qr_buf_add_text(&text, ",\"message\":");
+        qr_json_add_string(&text, qr_str_of(warnings[i].message));
+        qr_buf_add_text(&text, "}");
+    }
+    qr_buf_add_text(&text, "]");
+    return qr_buf_check(&text, NULL) == QR_OK ? qr_arena_copy(arena, qr_buf_str(&text)) : NULL;
+}
+
+/* ---- what it found ---- */
+
+static qr_rc take_source_facts(struct qr_item *item, const struct qr_stage_result *result, struct qr_arena *arena,
+                               qr_err *err)
+{
+    if (!result->source_was_read) {
+        return QR_OK;
+    }
+    item->size_bytes = result->size_bytes;
+    item->mtime_ns = result->mtime_ns;
+    item->has_hash = result->has_hash;
+    memcpy(item->content_hash, result->content_hash, sizeof item->content_hash);
+    item->mime = result->mime ? result->mime : item->mime;
+    item->warnings = qr_warnings_as_json(result->warnings, result->warning_count, arena);
+    return item->warnings ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for warnings");
+}
+
+static qr_rc adopt_assets(struct qr_change *change, const struct qr_item *item, const struct qr_stage_result *result,
+                          qr_err *err)
+{
+    for (size_t i = 0; i < result->asset_count; i++) {
+        const struct qr_new_asset *asset = &result->assets[i];
+        QR_TRY(qr_artifact_adopt(change->tx, item->base_id, item->id, item->generation, &asset->bytes, err));
+        QR_TRY(qr_asset_add(change->tx, item, asset, err));
+    }
+    return QR_OK;
+}
+
+/* ---- assets: side work that never holds back its document ---- */
+
+static qr_rc enqueue_assets(struct qr_change *change, const struct qr_item *item, const struct qr_stage_result *result,
+                            qr_err *err)
+{
+    struct qr_settings settings;
+    const struct qr_base *base = qr_change_base(change, item->base_id);
+    if (result->asset_count == 0 || !(item->wanted & QR_WANT_ASSETS)) {
+        return QR_OK;
+    }
+    QR_TRY(qr_base_settings(base, &change->arena, &settings, err));
+    if (strcmp(settings.assets.analysis, "off") == 0) {
+        return QR_OK;
+    }
+    for (size_t i = 0; i < result->asset_count; i++) {
+        if (!result->assets[i].is_analysed) {
+            QR_TRY(qr_asset_enqueue(change->tx, change->ids, item, result->assets[i].id, err));
+        }
+    }
+    return QR_OK;
+}
+
+/* ---- how far it has come ---- */
+
+/* The swap. The rows of this generation were made durable before this transaction began; those of the one before are purged
+ * by a job that begins after it (REIDX-6). */
+static qr_rc go_live(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result, qr_err *err)
+{
+    const bool leaves_rows_behind = item->generation > 1;
+    item->live_generation = item->generation;
+    item->chunk_count = result->chunk_count;
+    item->token_count = result->token_count;
+    item->indexed_ms = change->now_ms;
+    item->status = QR_ITEM_COMPLETED;
+    item->error_stage = item->error_code = item->error_message = "";
+    item->error_generation = item->error_ms = 0;
+    QR_TRY(qr_item_save(change, item, err));
+    QR_FAILPOINT("index.swap.before_commit", err);
+    return leaves_rows_behind ? qr_enqueue_purge(change, item, err) : QR_OK;
+}
+
+qr_rc qr_plan_stage_completed(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result,
+                              qr_err *err)
+{
+    QR_TRY(take_source_facts(item, result, &change->arena, err));
+    if (result->text) {
+        QR_TRY(qr_artifact_adopt(change->tx, item->base_id, item->id, item->generation, result->text, err));
+    }
+    if (result->source) {
+        QR_TRY(qr_artifact_adopt(change->tx, item->base_id, item->id, item->generation, result->source, err));
+    }
+    QR_TRY(adopt_assets(change, item, result, err));
+    QR_TRY(enqueue_assets(change, item, result, err));
+    switch (result->reached) {
+    case QR_REACHED_TICKET:
+        item->ticket = result->ticket;
+        item->ticket_ms = item->ticket_ms ? item->ticket_ms : change->now_ms;
+        return qr_schedule_strictly(change, item, err);
+    case QR_REACHED_TEXT:
+        item->text_generation = item->generation;
+        item->ticket = "";
+        return qr_schedule_strictly(change, item, err);
+    case QR_REACHED_CHUNKS:
+        item->text_generation = item->chunk_generation = item->generation;
+        item->ticket = "";
+        return qr_schedule_strictly(change, item, err);
+    case QR_REACHED_INDEX:
+        item->text_generation = item->chunk_generation = item->generation;
+        item->ticket = "";
+        return go_live(change, item, result, err);
+    case QR_REACHED_CONTAINER:
+    case QR_REACHED_NOTHING:
+        break;
+    }
+    return qr_fail(err, QR_CODE_STAGE_SKIPPED, "a stage was completed without a result");
+}

@@ -1,0 +1,154 @@
+/* Recovery. Nothing here is needed while all goes well: entry points and plan write states together with their jobs. It
+ * finds what a failing enqueue, a cleanup that failed or an older version left behind. */
+#include "workflow/recover.h"
+
+#include "workflow/guard.h"
+#include "workflow/schedule.h"
+
+enum { EVERY_MS = 60000, ITEMS_A_STEP = 200, BASES_A_STEP = 200 };
+
+/* ---- deleting roots whose cleanup has no open job (RECOV-1) ---- */
+
+static qr_rc has_open_cleanup(struct qr_tx *tx, const struct qr_item *root, struct qr_arena *arena, bool *ret_has,
+                              qr_err *err)
+{
+    qr_uuid job_id;
+    struct qr_job job;
+    *ret_has = false;
+    if (!qr_uuid_parse(qr_str_of(root->ticket), &job_id)) {
+        return QR_OK; /* its enqueue failed */
+    }
+    QR_TRY(qr_jobs_find(tx, job_id, arena, ret_has, &job, err));
+    *ret_has = *ret_has && qr_job_state_is_open(job.state);
+    return QR_OK;
+}
+
+static qr_rc clean_up(struct qr_change *change, struct qr_item *root, qr_err *err)
+{
+    const struct qr_base *base = qr_change_base(change, root->base_id);
+    if (!base || base->status == QR_BASE_DELETING) {
+        return QR_OK; /* delete-base has it */
+    }
+    return qr_mark_deleting(change, root->base_id, root, 1, NULL, err);
+}
+
+static qr_rc recover_root(struct qr_tx *tx, const struct qr_recovery_state *state, qr_uuid id, qr_uuid base_id,
+                          qr_err *err)
+{
+    struct qr_item root;
+    bool found, has_job;
+    QR_CHANGE(change);
+    QR_TRY(qr_change_begin(&change, tx, state->workflow->ids, &base_id, 1, err));
+    QR_TRY(qr_item_find(tx, id, &change.arena, &found, &root, err));
+    if (found) {
+        QR_TRY(has_open_cleanup(tx, &root, &change.arena, &has_job, err));
+        if (!has_job) {
+            QR_TRY(clean_up(&change, &root, err));
+        }
+    }
+    return qr_change_finish(&change, err);
+}
+
+static qr_rc recover_deletes(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
+{
+    struct qr_recovery_state *state = arg;
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct qr_item *roots;
+    size_t count;
+    QR_TRY(qr_items_deleting_roots(tx, state->root_cursor, ITEMS_A_STEP, &arena, &roots, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        bool has_job;
+        QR_TRY(has_open_cleanup(tx, &roots[i], &arena, &has_job, err));
+        if (!has_job) {
+            QR_TRY(recover_root(tx, state, roots[i].id, roots[i].base_id, err));
+        }
+    }
+    *ret_more = count == ITEMS_A_STEP;
+    state->root_cursor = *ret_more ? roots[count - 1].id : (qr_uuid){0};
+    return QR_OK;
+}
+
+/* ---- deleting bases: their job is unique by its key, so it is simply asked for ---- */
+
+static qr_rc recover_bases(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
+{
+    struct qr_recovery_state *state = arg;
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct qr_base *bases;
+    size_t count;
+    QR_TRY(qr_bases_list(tx, state->base_cursor, BASES_A_STEP, true, &arena, &bases, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        qr_uuid ignored;
+        if (bases[i].status == QR_BASE_DELETING) {
+            QR_TRY(qr_enqueue_base_job(tx, state->workflow->ids, QR_JOB_DELETE_BASE, bases[i].id, &ignored, err));
+        }
+    }
+    *ret_more = count == BASES_A_STEP;
+    state->base_cursor = *ret_more ? bases[count - 1].id : (qr_uuid){0};
+    return QR_OK;
+}
+
+/* ---- active items without a job (RECOV-3) ---- */
+
+static qr_rc resume_or_abandon(struct qr_change *change, struct qr_item *item, qr_err *err)
+{
+    struct qr_settings settings;
+    bool is_deleting, enqueued;
+    QR_TRY(qr_item_is_deleting(change, item, &is_deleting, err));
+    if (is_deleting) {
+        return QR_OK;
+    }
+    QR_TRY(qr_base_settings(qr_change_base(change, item->base_id), &change->arena, &settings, err));
+    if (settings.recovery == QR_RECOVERY_RESUME) {
+        return qr_schedule_item(change, item, &enqueued, err);
+    }
+    qr_set_failed(change, item, "recovery", qr_code_info(QR_CODE_INTERRUPTED)->name,
+                  "the process ended while it was worked on");
+    QR_TRY(qr_item_save(change, item, err));
+    return item->is_container ? qr_item_roll_up_later(change, item, err) : QR_OK;
+}
+
+/* The look was before the lock: it is made again. */
+static qr_rc recover_item(struct qr_tx *tx, const struct qr_recovery_state *state, qr_uuid id, qr_uuid base_id,
+                          qr_err *err)
+{
+    struct qr_item item;
+    bool found, has_job = true;
+    QR_CHANGE(change);
+    QR_TRY(qr_change_begin(&change, tx, state->workflow->ids, &base_id, 1, err));
+    QR_TRY(qr_item_find(tx, id, &change.arena, &found, &item, err));
+    if (found && qr_item_status_is_active(item.status)) {
+        QR_TRY(qr_jobs_has_stage(tx, id, &has_job, err));
+    }
+    if (!has_job) {
+        QR_TRY(resume_or_abandon(&change, &item, err));
+    }
+    return qr_change_finish(&change, err);
+}
+
+static qr_rc recover_items(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
+{
+    struct qr_recovery_state *state = arg;
+    struct qr_item_cursor cursor = state->cursor; /* the function may run again */
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct qr_item *items;
+    size_t count;
+    QR_TRY(qr_items_without_job(tx, &cursor, ITEMS_A_STEP, &arena, &items, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        QR_TRY(recover_item(tx, state, items[i].id, items[i].base_id, err));
+    }
+    /* a million active items are looked at over many minutes: a look that finds nothing must not cost seconds */
+    *ret_more = count > 0 && cursor.path_len > 0;
+    state->cursor = cursor;
+    return QR_OK;
+}
+
+void qr_recovery_tasks(struct qr_recovery_state *state, struct qr_beat_task ret_tasks[static QR_RECOVERY_TASKS])
+{
+    ret_tasks[0] = (struct qr_beat_task){"recover-deletes", EVERY_MS, recover_deletes, state, true};
+    ret_tasks[1] = (struct qr_beat_task){"recover-bases", EVERY_MS, recover_bases, state, true};
+    ret_tasks[2] = (struct qr_beat_task){"recover-items", EVERY_MS, recover_items, state, true};
+}

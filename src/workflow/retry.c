@@ -1,0 +1,130 @@
+/* retry: another attempt of what failed, or of what is stuck beyond doubt (RETRY-1 … RETRY-4). Nothing takes over by itself:
+ * only who asks gets it. */
+#include "base/failpoint.h"
+#include "workflow/guard.h"
+#include "workflow/schedule.h"
+
+enum { QUEUED_STALE_MS = 10 * 60 * 1000, RUNNING_STALE_MS = 45 * 60 * 1000 };
+
+struct retry_call {
+    const struct qr_workflow *workflow;
+    const struct qr_selection *selection;
+    struct qr_selection_answer *answer;
+};
+
+/* ---- what is stale ---- */
+
+static qr_rc has_live_lease(struct qr_change *change, const struct qr_stage_view *job, bool *ret_has, qr_err *err)
+{
+    const char *name;
+    int64_t until_ms;
+    QR_TRY(qr_worker_find(change->tx, job->worker_id, &change->arena, &name, &until_ms, err));
+    *ret_has = until_ms >= change->now_ms;
+    return QR_OK;
+}
+
+static qr_rc is_stale(struct qr_change *change, const struct qr_item *item, bool *ret_is, qr_err *err)
+{
+    struct qr_stage_view job;
+    *ret_is = false;
+    QR_TRY(qr_jobs_stage_view(change->tx, item->id, &change->arena, &job, err));
+    if (!job.found) {
+        return QR_OK; /* a container that is only rolled up; anything else recovery finds */
+    }
+    if (job.state == QR_JOB_RUNNING) {
+        bool is_alive;
+        QR_TRY(has_live_lease(change, &job, &is_alive, err));
+        *ret_is = change->now_ms - job.claimed_ms > RUNNING_STALE_MS && (!is_alive || job.progress_total == 0);
+        return QR_OK;
+    }
+    int64_t paused_since_ms;
+    QR_TRY(qr_queue_paused_since(change->tx, qr_job_type_info(job.type)->queue, &paused_since_ms, err));
+    *ret_is = job.state == QR_JOB_QUEUED && paused_since_ms == 0 && change->now_ms - job.run_at_ms > QUEUED_STALE_MS;
+    return QR_OK;
+}
+
+/* ---- one item ---- */
+
+static void skip(const struct retry_call *call, const struct qr_item *item, const char *reason)
+{
+    call->answer->skipped[call->answer->skipped_count++] = (struct qr_skipped){item->id, reason};
+}
+
+qr_rc qr_retry_item(struct qr_change *change, struct qr_item *item, const char *reason, qr_err *err)
+{
+    QR_TRY(qr_raise_generation(change, item, reason, err));
+    item->wanted = item->wanted ? item->wanted : QR_WANT_ALL;
+    return qr_schedule_strictly(change, item, err);
+}
+
+static qr_rc retry_below(struct qr_change *change, const struct retry_call *call, const struct qr_item *item,
+                         qr_err *err)
+{
+    QR_TRY(qr_enqueue_roots(change, QR_JOB_REINDEX_SUBTREE, "retry", item->base_id, item, 1, &change->arena,
+                            &call->answer->job_id, err));
+    call->answer->accepted[call->answer->accepted_count++] = item->id;
+    return QR_OK;
+}
+
+static qr_rc retry_active(struct qr_change *change, const struct retry_call *call, struct qr_item *item, qr_err *err)
+{
+    bool stale;
+    QR_TRY(is_stale(change, item, &stale, err));
+    if (!stale) {
+        skip(call, item, "already_in_progress");
+        return QR_OK;
+    }
+    call->answer->accepted[call->answer->accepted_count++] = item->id;
+    return qr_retry_item(change, item, "stale_takeover", err);
+}
+
+static qr_rc retry_one(struct qr_change *change, const struct retry_call *call, struct qr_item *item, qr_err *err)
+{
+    switch (item->status) {
+    case QR_ITEM_COMPLETED:
+        skip(call, item, "already_indexed");
+        return QR_OK;
+    case QR_ITEM_IDLE:
+        skip(call, item, "not_failed");
+        return QR_OK;
+    case QR_ITEM_FAILED:
+        break;
+    default:
+        return retry_active(change, call, item, err);
+    }
+    if (item->is_container && !item->expand_code[0]) {
+        return retry_below(change, call, item, err); /* RETRY-3: there may be many, so a job does it */
+    }
+    call->answer->accepted[call->answer->accepted_count++] = item->id;
+    return qr_retry_item(change, item, "retry", err);
+}
+
+static qr_rc retry_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct retry_call *call = arg;
+    struct qr_base *base;
+    struct qr_item *roots;
+    size_t count;
+    QR_CHANGE(change);
+    QR_TRY(qr_change_begin(&change, tx, call->workflow->ids, &call->selection->base_id, 1, err));
+    QR_TRY(qr_guard_base(&change, call->selection->base_id, &base, err));
+    QR_TRY(qr_guard_roots(&change, call->selection, false, &change.arena, &roots, &count, err));
+    call->answer->accepted_count = call->answer->skipped_count = 0;
+    call->answer->job_id = (qr_uuid){0};
+    for (size_t i = 0; i < count; i++) {
+        QR_TRY(retry_one(&change, call, &roots[i], err));
+    }
+    QR_TRY(qr_change_finish(&change, err));
+    QR_FAILPOINT("retry.before_commit", err);
+    return QR_OK;
+}
+
+qr_rc qr_workflow_retry(const struct qr_workflow *workflow, const struct qr_selection *selection,
+                        struct qr_arena *arena, struct qr_selection_answer *ret_answer, qr_err *err)
+{
+    QR_TRY(qr_selection_answer_init(ret_answer, selection, arena, err));
+    struct retry_call call = {workflow, selection, ret_answer};
+    QR_TRY(qr_db_write(workflow->db, QR_DURABLE, retry_in_tx, &call, err));
+    (void)QR_FAILPOINT_RC("retry.after_commit", NULL);
+    return QR_OK;
+}
