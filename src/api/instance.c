@@ -2,6 +2,7 @@
  * reverse. The database is not touched before the lock is held. */
 #include "api/instance.h"
 
+#include "api/wire.h"
 #include "base/mem.h"
 #include "store/meta.h"
 #include "store/schema.h"
@@ -126,6 +127,35 @@ static qr_rc load_identity(struct quire *quire, qr_err *err)
     return qr_db_read(quire->db, read_identity, quire, err); /* another process may have been first */
 }
 
+/* ---- what is beside the database ---- */
+
+static qr_rc folder_below(const struct quire *quire, const char *name, char **ret_path, qr_err *err)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    qr_buf_printf(&path, "%s/%s", qr_config_text(&quire->config, QR_CONFIG_DATA_DIR), name);
+    QR_TRY(qr_buf_check(&path, err));
+    QR_TRY(qr_fs_make_dirs(quire->io, path.data, 0700, err));
+    *ret_path = qr_buf_take(&path, NULL);
+    return QR_OK;
+}
+
+static qr_rc open_stores(struct quire *quire, const struct qr_instance_options *options, qr_err *err)
+{
+    QR_TRY(folder_below(quire, "work", &quire->work_dir, err));
+    if (uses_sqlite(quire)) {
+        QR_TRY(folder_below(quire, "artifacts", &quire->artifact_dir, err));
+        QR_TRY(folder_below(quire, "index", &quire->index_dir, err));
+    }
+    quire->artifacts = (struct qr_artifacts){.dir = quire->artifact_dir, .io = options->io};
+    quire->workflow = (struct qr_workflow){.db = quire->db, .ids = &quire->ids, .artifacts = &quire->artifacts};
+    const struct qr_index_options index_options = {.dir = quire->index_dir,
+                                                   .main_db = quire->db,
+                                                   .io = options->io,
+                                                   .clock = options->clock,
+                                                   .rand = options->rand};
+    return qr_index_set_open(&quire->index, &index_options, err);
+}
+
 /* ---- the handle ---- */
 
 static qr_rc open_parts(struct quire *quire, const struct qr_instance_options *options, qr_err *err)
@@ -139,7 +169,8 @@ static qr_rc open_parts(struct quire *quire, const struct qr_instance_options *o
         qr_fs_sweep(quire->io, qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
     }
     QR_TRY(open_database(quire, options, err));
-    return load_identity(quire, err);
+    QR_TRY(load_identity(quire, err));
+    return open_stores(quire, options, err);
 }
 
 qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_options *options, qr_err *err)
@@ -164,10 +195,16 @@ qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_option
 
 void qr_instance_close(struct quire *quire)
 {
+
     if (!quire) {
         return;
     }
+    qr_instance_stop_work(quire, 0);
+    qr_index_set_close(quire->index);
     qr_db_close(quire->db);
+    qr_free(quire->artifact_dir);
+    qr_free(quire->index_dir);
+    qr_free(quire->work_dir);
     qr_file_lock_release(&quire->lock);
     qr_uuid_gen_done(&quire->ids);
     qr_config_done(&quire->config);

@@ -5,6 +5,8 @@
 #include "base/fs.h"
 #include "base/uuid.h"
 #include "db/db.h"
+#include "index/index.h"
+#include "workflow/workflow.h"
 
 struct quire {
     struct qr_config config;
@@ -13,7 +15,12 @@ struct quire {
     struct qr_uuid_gen ids;
     struct qr_file_lock lock; /* not held on PostgreSQL */
     struct qr_db *db;
-    char id[QR_UUID_TEXT_SIZE]; /* of this body of data, the same since its first opening */
+    struct qr_artifacts artifacts;
+    struct qr_index_set *index;
+    struct qr_workflow workflow;
+    struct qr_work *work;                      /* NULL = this process runs no jobs; api/wire.h */
+    char *artifact_dir, *index_dir, *work_dir; /* NULL on PostgreSQL, where the database holds everything */
+    char id[QR_UUID_TEXT_SIZE];                /* of this body of data, the same since its first opening */
     char created_at[QR_TIME_TEXT_SIZE];
 };
 

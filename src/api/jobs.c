@@ -1,5 +1,6 @@
 /* /api/v1/jobs: the list, cancel and retry. jobs_show.c has the single job. */
 #include "api/jobs.h"
+#include "api/lookup.h"
 
 #include "model/job_type.h"
 #include "store/jobs_find.h"
@@ -87,19 +88,6 @@ static qr_rc read_queue(const struct qr_request *request, enum qr_queue *ret_que
                : QR_OK;
 }
 
-enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 200 };
-
-static qr_rc read_limit(const struct qr_request *request, int *ret_limit, qr_err *err)
-{
-    const char *text = qr_request_query(request, "limit");
-    int64_t limit = LIMIT_DEFAULT;
-    if (text && (!qr_str_to_i64(qr_str_of(text), &limit) || limit < 1 || limit > LIMIT_MAX)) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "limit is a number from 1 to %d", (int)LIMIT_MAX);
-    }
-    *ret_limit = (int)limit;
-    return QR_OK;
-}
-
 struct listing {
     struct qr_job_filter filter; /* its limit is one above the page's: is there more? */
     struct qr_arena *arena;
@@ -135,7 +123,7 @@ qr_rc qr_route_jobs_list(const struct qr_request *request, struct qr_reply *repl
     struct qr_job_filter *filter = &listing.filter;
     qr_arena_init(&arena, 0);
     filter->type = qr_request_query(request, "type");
-    QR_TRY(read_limit(request, &filter->limit, err));
+    QR_TRY(qr_request_limit(request, &filter->limit, err));
     QR_TRY(read_state(request, &filter->state, err));
     QR_TRY(read_queue(request, &filter->queue, err));
     QR_TRY(read_uuid(request, "base", &filter->base_id, err));
@@ -212,12 +200,83 @@ static qr_rc change_job(const struct qr_request *request, qr_tx_fn *fn, int stat
     return qr_reply_with(reply, status, change.body, err);
 }
 
+/* ---- jobs of the workflow: what is done to one is done to its item (CANCEL-1, CANCEL-2) ---- */
+
+struct job_view {
+    const struct qr_request *request;
+    qr_uuid id; /* all zero = the one of the path */
+    enum qr_job_state state;
+    bool is_workflows; /* about something of a base */
+    json_t *body;
+};
+
+static qr_rc load_job(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct job_view *view = arg;
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    struct qr_job job;
+    bool found = true;
+    qr_arena_init(&arena, 0);
+    if (qr_uuid_is_zero(view->id)) {
+        QR_TRY(qr_request_find_job(tx, view->request, &arena, &job, err));
+    } else {
+        QR_TRY(qr_jobs_find(tx, view->id, &arena, &found, &job, err));
+    }
+    if (!found) {
+        return qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
+    }
+    json_decref(view->body);
+    view->body = qr_json_job(&job);
+    view->id = job.id;
+    view->state = job.state;
+    view->is_workflows = qr_job_type_find(qr_str_of(job.type)) != 0 && !qr_uuid_is_zero(job.base_id);
+    return view->body ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the answer");
+}
+
+static qr_rc find_job(const struct qr_request *request, struct job_view *view, qr_err *err)
+{
+    *view = (struct job_view){.request = request};
+    const qr_rc rc = qr_db_read(request->quire->db, load_job, view, err);
+    json_decref(view->body);
+    view->body = NULL;
+    return rc;
+}
+
+/* It is done: where the job cannot be read now, its id is the answer. */
+static qr_rc answer_job(const struct qr_request *request, qr_uuid id, int status, struct qr_reply *reply, qr_err *err)
+{
+    struct job_view view = {.request = request, .id = id};
+    if (qr_db_read(request->quire->db, load_job, &view, NULL) != QR_OK) {
+        json_decref(view.body);
+        view.body = json_pack("{s:o}", "id", qr_json_uuid(id));
+    }
+    return qr_reply_with(reply, status, view.body, err);
+}
+
 qr_rc qr_route_jobs_cancel(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
-    return change_job(request, cancel, 200, reply, err);
+    struct job_view view;
+    enum qr_job_state before;
+    QR_TRY(find_job(request, &view, err));
+    if (!view.is_workflows) {
+        return change_job(request, cancel, 200, reply, err);
+    }
+    QR_TRY(qr_workflow_cancel_job(&request->quire->workflow, view.id, &before, err));
+    return qr_job_state_is_open(before) ? answer_job(request, view.id, 200, reply, err) : not_open(before, err);
 }
 
 qr_rc qr_route_jobs_retry(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
-    return change_job(request, retry, 202, reply, err);
+    struct job_view view;
+    qr_uuid added;
+    bool existed;
+    QR_TRY(find_job(request, &view, err));
+    if (!view.is_workflows) {
+        return change_job(request, retry, 202, reply, err);
+    }
+    if (qr_job_state_is_open(view.state)) {
+        return qr_fail(err, QR_CODE_NOT_TERMINAL, "the job is %s: it has not ended yet", qr_job_state_name(view.state));
+    }
+    QR_TRY(qr_workflow_retry_job(&request->quire->workflow, view.id, &added, &existed, err));
+    return answer_job(request, added, 202, reply, err);
 }

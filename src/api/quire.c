@@ -2,6 +2,7 @@
 #include <quire/quire.h>
 
 #include "api/router.h"
+#include "api/wire.h"
 #include "base/mem.h"
 
 /* An answer that needs no memory. */
@@ -56,6 +57,23 @@ int quire_open(const struct quire_options *options, struct quire **ret_quire, st
 void quire_close(struct quire *quire)
 {
     qr_instance_close(quire);
+}
+
+int quire_start_work(struct quire *quire, struct quire_error *error)
+{
+    qr_err err = {0};
+    if (qr_instance_start_work(quire, &err) == QR_OK) {
+        return 0;
+    }
+    if (error) {
+        tell_error(&err, error);
+    }
+    return qr_code_info(err.code)->http_status;
+}
+
+void quire_stop_work(struct quire *quire, int grace_ms)
+{
+    qr_instance_stop_work(quire, grace_ms);
 }
 
 int quire_call(struct quire *quire, const char *method, const char *path, const char *body,

@@ -3,6 +3,35 @@
 
 static const struct qr_route routes[] = {
     {"POST", "/api/v1/check", qr_route_check, "", "", "Looks through the whole database for damage."},
+    {"GET", "/api/v1/bases", qr_route_bases_list, "limit cursor", "", "Bases, oldest first."},
+    {"POST", "/api/v1/bases", qr_route_bases_add, "", "name settings", "Makes a base."},
+    {"GET", "/api/v1/bases/{b}", qr_route_bases_show, "", "", "One base."},
+    {"PATCH", "/api/v1/bases/{b}", qr_route_bases_set, "", "name settings version",
+     "Renames a base, changes settings."},
+    {"DELETE", "/api/v1/bases/{b}", qr_route_bases_delete, "confirm", "", "Deletes a base with everything in it."},
+    {"POST", "/api/v1/bases/{b}/restore", qr_route_bases_restore, "", "", "Makes a failed base work again."},
+    {"POST", "/api/v1/bases/{b}/search", qr_route_base_search, "", "query mode top_k", "Finds chunks by words."},
+    {"GET", "/api/v1/bases/{b}/items", qr_route_items_list, "limit cursor parent status type q source", "",
+     "Items of a base."},
+    {"POST", "/api/v1/bases/{b}/items", qr_route_items_add, "", "items process on_conflict", "Adds items."},
+    {"POST", "/api/v1/bases/{b}/items/delete", qr_route_items_delete, "", "ids", "Deletes items."},
+    {"POST", "/api/v1/bases/{b}/items/reindex", qr_route_items_reindex, "", "ids dry_run", "Builds items anew."},
+    {"POST", "/api/v1/bases/{b}/items/retry", qr_route_items_retry, "", "ids", "Tries failed items again."},
+    {"POST", "/api/v1/bases/{b}/items/refresh", qr_route_items_refresh, "", "ids", "Looks at the sources again."},
+    {"GET", "/api/v1/bases/{b}/items/{i}", qr_route_items_show, "", "", "One item."},
+    {"PATCH", "/api/v1/bases/{b}/items/{i}", qr_route_items_set, "", "name attributes enabled",
+     "Changes what is said about an item."},
+    {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "", "", "The canonical text of an item."},
+    {"PUT", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_set, "", "content", "New content of an item."},
+    {"GET", "/api/v1/bases/{b}/items/{i}/chunks", qr_route_chunks, "limit cursor", "", "The chunks of an item."},
+    {"GET", "/api/v1/bases/{b}/items/{i}/assets", qr_route_assets, "", "", "Pictures and tables of an item."},
+    {"GET", "/api/v1/bases/{b}/items/{i}/events", qr_route_item_events, "", "", "What happened to an item."},
+    {"POST", "/api/v1/knowledge-spaces/{b}/process", qr_route_process, "",
+     "process_new_documents chunk_processed_documents analyze_assets index_new_chunks level_gate",
+     "Takes what is idle through the stages that are asked for."},
+    {"GET", "/api/v1/bases/{b}/runs", qr_route_runs_list, "limit cursor", "", "Runs of a base, newest first."},
+    {"GET", "/api/v1/runs/{r}", qr_route_run_show, "", "", "One run, with counters for each stage."},
+    {"POST", "/api/v1/runs/{r}/cancel", qr_route_run_cancel, "", "", "Ends a run; its items rest."},
     {"GET", "/api/v1/jobs", qr_route_jobs_list, "limit cursor state queue type base item", "", "Jobs, newest first."},
     {"GET", "/api/v1/jobs/{j}", qr_route_jobs_show, "", "", "One job, its history, and why it waits."},
     {"POST", "/api/v1/jobs/{j}/cancel", qr_route_jobs_cancel, "", "", "Cancels an open job."},
@@ -61,47 +90,6 @@ static qr_rc find_route(qr_str method, qr_str path, struct qr_request *request, 
 
 /* ---- the form ---- */
 
-static bool is_listed(const char *fields, const char *name)
-{
-    qr_str rest = qr_str_of(fields);
-    while (rest.len) {
-        if (qr_str_equal(qr_str_split(&rest, ' '), qr_str_of(name))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static qr_rc unknown_field(const char *fields, const char *name, qr_err *err)
-{
-    enum { SHOWN_BYTES_MAX = 100 };
-    const qr_str shown = qr_utf8_prefix(qr_str_of(name), SHOWN_BYTES_MAX);
-    struct qr_nearest nearest = qr_nearest_to(qr_str_of(name));
-    qr_str rest = qr_str_of(fields);
-    while (rest.len) {
-        qr_nearest_offer(&nearest, qr_str_split(&rest, ' '));
-    }
-    if (nearest.name.ptr) {
-        return qr_fail(err, QR_CODE_UNKNOWN_FIELD, "no field is called \"%.*s\"; did you mean \"%.*s\"?",
-                       QR_STR_ARG(shown), QR_STR_ARG(nearest.name));
-    }
-    return qr_fail(err, QR_CODE_UNKNOWN_FIELD, "no field is called \"%.*s\"; known: %s", QR_STR_ARG(shown),
-                   fields[0] ? fields : "none");
-}
-
-qr_rc qr_require_fields(const json_t *object, const char *fields, qr_err *err)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)object, name, value)
-    {
-        if (!is_listed(fields, name)) {
-            return unknown_field(fields, name, err);
-        }
-    }
-    return QR_OK;
-}
-
 static qr_rc parse_body(qr_str text, const char *fields, json_t **ret_body, qr_err *err)
 {
     QR_JSON *body = NULL;
@@ -112,12 +100,12 @@ static qr_rc parse_body(qr_str text, const char *fields, json_t **ret_body, qr_e
     if (!json_is_object(body)) {
         return qr_fail(err, QR_CODE_BAD_REQUEST, "the body must be a JSON object");
     }
-    QR_TRY(qr_require_fields(body, fields, err));
+    QR_TRY(qr_json_require_fields(body, "", fields, err));
     *ret_body = json_incref(body);
     return QR_OK;
 }
 
-/* ---- parameters behind the '?' ---- */
+/* ---- the path, and the parameters behind the '?' ---- */
 
 static int hex_value(char c)
 {
@@ -127,14 +115,14 @@ static int hex_value(char c)
                                   : -1;
 }
 
-/* %41 → A; `bad_request` unless the outcome is text. */
-static qr_rc add_decoded(struct qr_buf *out, qr_str text, qr_err *err)
+qr_rc qr_url_decode(struct qr_buf *out, qr_str text, qr_err *err)
 {
     for (size_t i = 0; i < text.len; i++) {
         const bool is_coded = text.ptr[i] == '%' && i + 2 < text.len && hex_value(text.ptr[i + 1]) >= 0 &&
                               hex_value(text.ptr[i + 2]) >= 0;
         if (text.ptr[i] == '%' && !is_coded) {
-            return qr_fail(err, QR_CODE_BAD_REQUEST, "a '%%' behind the '?' is not followed by two hexadecimal digits");
+            return qr_fail(err, QR_CODE_BAD_REQUEST,
+                           "a '%%' in the path or behind the '?' is not followed by two hexadecimal digits");
         }
         qr_buf_add_char(out,
                         is_coded ? (char)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2])) : text.ptr[i]);
@@ -143,7 +131,7 @@ static qr_rc add_decoded(struct qr_buf *out, qr_str text, qr_err *err)
     QR_TRY(qr_buf_check(out, err));
     const qr_str decoded = qr_buf_str(out);
     if (!qr_utf8_valid(decoded) || memchr(decoded.ptr, '\0', decoded.len)) {
-        return qr_fail(err, QR_CODE_BAD_REQUEST, "what stands behind the '?' is not text");
+        return qr_fail(err, QR_CODE_BAD_REQUEST, "what stands in the path or behind the '?' is not text");
     }
     return QR_OK;
 }
@@ -152,8 +140,8 @@ static qr_rc add_parameter(json_t *query, qr_str assignment, qr_err *err)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf name = {0};
     QR_CLEANUP(qr_buf_done) struct qr_buf value = {0};
-    QR_TRY(add_decoded(&name, qr_str_split(&assignment, '='), err));
-    QR_TRY(add_decoded(&value, assignment, err));
+    QR_TRY(qr_url_decode(&name, qr_str_split(&assignment, '='), err));
+    QR_TRY(qr_url_decode(&value, assignment, err));
     const char *key = qr_buf_str(&name).ptr;
     if (json_object_get(query, key)) {
         return qr_fail(err, QR_CODE_BAD_REQUEST, "a parameter behind the '?' is given twice");
@@ -177,7 +165,7 @@ static qr_rc parse_query(qr_str text, const struct qr_route *route, json_t **ret
     if (!query) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
     }
-    QR_TRY(qr_require_fields(query, route->query, err));
+    QR_TRY(qr_json_require_fields(query, "", route->query, err));
     *ret_query = json_incref(query);
     return QR_OK;
 }
@@ -223,7 +211,7 @@ void qr_router_call(struct quire *quire, qr_str method, qr_str target, qr_str bo
     qr_err err = {0};
     struct qr_reply reply = {0};
     if (call(quire, method, target, body, &reply, &err) != QR_OK) {
-        reply = (struct qr_reply){qr_code_info(err.code)->http_status, qr_json_error(&err, NULL)};
+        reply = (struct qr_reply){qr_code_info(err.code)->http_status, qr_json_error(&err, reply.details)};
     }
     *ret_reply = reply;
 }

@@ -15,7 +15,8 @@ struct qr_request {
 
 struct qr_reply {
     int status;
-    json_t *body; /* taken from the handler */
+    json_t *body;    /* taken from the handler */
+    json_t *details; /* of an error, taken from a handler that fails; NULL = none */
 };
 
 /* Fills the reply on QR_OK; an error becomes its status and its JSON. */
@@ -36,11 +37,11 @@ void qr_router_call(struct quire *quire, qr_str method, qr_str target, qr_str bo
 /* Whether the path fits the pattern; fills the params. */
 bool qr_route_matches(const char *pattern, qr_str path, qr_str ret_params[static QR_ROUTE_PARAMS_MAX]);
 
-/* `unknown_field` for the first field that is not among `fields`. */
-qr_rc qr_require_fields(const json_t *object, const char *fields, qr_err *err);
-
 /* The value of a parameter behind the '?', NULL when it was not given. */
 const char *qr_request_query(const struct qr_request *request, const char *name);
+
+/* Appends the text with its %41 read as A; `bad_request` unless the outcome is text. */
+qr_rc qr_url_decode(struct qr_buf *out, qr_str text, qr_err *err);
 
 /* Makes the reply; `body` is taken, NULL is out of memory. */
 qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *err);
@@ -50,3 +51,10 @@ qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *er
 qr_route_fn qr_route_check;
 qr_route_fn qr_route_jobs_list, qr_route_jobs_show, qr_route_jobs_cancel, qr_route_jobs_retry;
 qr_route_fn qr_route_queues_list, qr_route_queues_pause, qr_route_queues_resume;
+qr_route_fn qr_route_bases_list, qr_route_bases_add, qr_route_bases_show, qr_route_bases_set, qr_route_bases_delete,
+    qr_route_bases_restore;
+qr_route_fn qr_route_items_list, qr_route_items_add, qr_route_items_show, qr_route_items_set;
+qr_route_fn qr_route_content_show, qr_route_content_set, qr_route_chunks, qr_route_assets, qr_route_item_events;
+qr_route_fn qr_route_items_delete, qr_route_items_reindex, qr_route_items_retry, qr_route_items_refresh;
+qr_route_fn qr_route_base_search;
+qr_route_fn qr_route_process, qr_route_run_show, qr_route_run_cancel, qr_route_runs_list;

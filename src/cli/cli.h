@@ -60,11 +60,22 @@ extern const char cli_summary[];
 /* NULL when there is none. */
 const struct cli_command *cli_find_command(const char *name);
 
+int cmd_add(struct cli *cli);
+int cmd_base(struct cli *cli);
 int cmd_check(struct cli *cli);
 int cmd_config(struct cli *cli);
 int cmd_help(struct cli *cli);
 int cmd_jobs(struct cli *cli);
+int cmd_ls(struct cli *cli);
+int cmd_refresh(struct cli *cli);
+int cmd_reindex(struct cli *cli);
+int cmd_retry(struct cli *cli);
+int cmd_rm(struct cli *cli);
+int cmd_search(struct cli *cli);
+int cmd_set(struct cli *cli);
+int cmd_show(struct cli *cli);
 int cmd_version(struct cli *cli);
+int cmd_wait(struct cli *cli);
 
 /* ---- args.c ---- */
 
@@ -90,6 +101,11 @@ int cli_open(struct cli *cli);
 void cli_close(struct cli *cli);
 /* Sends a request. Returns 0 with an answer to be released, or the exit code of an error that was reported. */
 int cli_call(struct cli *cli, const char *method, const char *path, const char *body, json_t **ret_answer);
+/* The same, but nothing is reported: a refusal is an answer too, with its status. */
+qr_rc cli_ask(struct cli *cli, const char *method, const char *path, const char *body, int *ret_status,
+              json_t **ret_answer, qr_err *err);
+/* Reports a refusal. Returns its exit code. */
+int cli_report(const struct cli *cli, const json_t *answer);
 
 /* ---- cmd_jobs_show.c ---- */
 

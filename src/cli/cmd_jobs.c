@@ -1,23 +1,9 @@
 /* quire jobs ls|show|cancel|retry|queues|pause|resume: the requests, and the tables. cmd_jobs_show.c prints one job. */
-#include "cli/cli.h"
+#include "cli/items.h"
 
 /* ---- requests ---- */
 
 enum { OPTIONS_COUNT = 7 }; /* all of them are parameters of the list, by their names */
-
-static void add_encoded(struct qr_buf *path, const char *text)
-{
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        const bool is_plain =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-_.~", c);
-        if (is_plain) {
-            qr_buf_add_char(path, (char)c);
-        } else {
-            qr_buf_printf(path, "%%%02X", c);
-        }
-    }
-}
 
 static void add_parameters(const struct cli *cli, struct qr_buf *path)
 {
@@ -25,7 +11,7 @@ static void add_parameters(const struct cli *cli, struct qr_buf *path)
     for (size_t i = 0; i < OPTIONS_COUNT; i++) {
         if (cli->values[i]) {
             qr_buf_printf(path, "%c%s=", separator, cli->command->options[i].name + strlen("--"));
-            add_encoded(path, cli->values[i]);
+            cli_add_encoded(path, cli->values[i]);
             separator = '&';
         }
     }
@@ -203,7 +189,7 @@ static qr_rc prepare(struct cli *cli, const struct action *action, struct qr_buf
     QR_TRY(check_words(cli, action, err));
     qr_buf_add_text(path, action->path);
     if (action->object) {
-        add_encoded(path, cli->args[1]);
+        cli_add_encoded(path, cli->args[1]);
     }
     qr_buf_add_text(path, action->path_end);
     add_parameters(cli, path);

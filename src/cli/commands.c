@@ -12,7 +12,39 @@ const struct cli_option cli_options[] = {
     {NULL},
 };
 
+#define BASE_OPTION                                                                                                    \
+    {                                                                                                                  \
+        "-b", "BASE", "The base, by name or id. Default: default."                                                     \
+    }
+
 const struct cli_command cli_commands[] = {
+    {
+        .name = "add",
+        .args = "PATH|URL|-…",
+        .args_max = 500,
+        .doc = "Adds folders, files and notes, and waits until they can be searched.",
+        .details = "What is there already is looked at again, and only what changed is read. - is a note from standard "
+                   "input. The base default is made on first use. Ctrl-C ends the waiting; nothing is lost, and "
+                   "`quire wait` goes on. Ends with 1 when something failed.",
+        .options =
+            {
+                BASE_OPTION,
+                {"--name", "NAME", "Of a note from standard input."},
+                {"--manual", NULL, "Only register it: nothing is read until it is asked for."},
+                {"--no-wait", NULL, "Return at once."},
+            },
+        .run = cmd_add,
+    },
+    {
+        .name = "base",
+        .args = "create|ls|show|set|rm|restore [NAME] [KEY=VALUE]…",
+        .args_max = 100,
+        .doc = "Makes, lists, changes, deletes and restores bases.",
+        .details = "KEY=VALUE are settings, as in chunking.size_tokens=300; an empty VALUE takes one away, and of set, "
+                   "name=NEW renames. restore makes a failed base work again.",
+        .options = {{"--yes", NULL, "rm: also when it is not empty."}},
+        .run = cmd_base,
+    },
     {
         .name = "check",
         .args = "",
@@ -62,11 +94,105 @@ const struct cli_command cli_commands[] = {
         .run = cmd_jobs,
     },
     {
+        .name = "ls",
+        .args = "[ITEM]",
+        .args_max = 1,
+        .doc = "Lists the items of a base, or of a folder in it.",
+        .details = "An item is named by its id, a beginning of it that no other has, or its path.",
+        .options =
+            {
+                BASE_OPTION,
+                {"--all", NULL, "The whole tree."},
+                {"--status", "STATUS", "idle, preparing, processing, reading, embedding, completed or failed."},
+                {"--type", "TYPE", "directory, file, note or url."},
+            },
+        .run = cmd_ls,
+    },
+    {
+        .name = "refresh",
+        .args = "ITEM…",
+        .args_max = 500,
+        .doc = "Looks at the sources again; what changed is read anew.",
+        .details = "",
+        .options = {BASE_OPTION},
+        .run = cmd_refresh,
+    },
+    {
+        .name = "reindex",
+        .args = "ITEM…",
+        .args_max = 500,
+        .doc = "Builds items anew, and waits until that is done.",
+        .details = "Search shows the old state until the new one is complete. Refused while something in it is worked "
+                   "on.",
+        .options =
+            {
+                BASE_OPTION,
+                {"--dry-run", NULL, "Only say how much it would be."},
+                {"--no-wait", NULL, "Return at once."},
+            },
+        .run = cmd_reindex,
+    },
+    {
+        .name = "retry",
+        .args = "ITEM…",
+        .args_max = 500,
+        .doc = "Tries failed items again; of a folder, what failed in it.",
+        .details = "",
+        .options = {BASE_OPTION},
+        .run = cmd_retry,
+    },
+    {
+        .name = "rm",
+        .args = "ITEM…",
+        .args_max = 500,
+        .doc = "Deletes items with everything in them; the files they came from stay.",
+        .details = "They cannot be found from then on; the cleaning up is a job.",
+        .options = {BASE_OPTION},
+        .run = cmd_rm,
+    },
+    {
+        .name = "search",
+        .args = "QUERY…",
+        .args_max = 500,
+        .doc = "Prints the passages that fit best, with where they are.",
+        .details = "",
+        .options = {BASE_OPTION, {"--top", "N", "At most so many, 1 to 100. Default: 10."}},
+        .run = cmd_search,
+    },
+    {
+        .name = "set",
+        .args = "ITEM KEY=VALUE…",
+        .args_max = 100,
+        .doc = "Changes what is said about an item: name, enabled, attributes.KEY.",
+        .details = "enabled=false hides it, and what is in it, from search.",
+        .options = {BASE_OPTION},
+        .run = cmd_set,
+    },
+    {
+        .name = "show",
+        .args = "ITEM",
+        .args_max = 1,
+        .doc = "Says how an item is and why, and what happened to it.",
+        .details = "",
+        .options = {BASE_OPTION},
+        .run = cmd_show,
+    },
+    {
         .name = "version",
         .args = "",
         .doc = "Prints the version.",
         .details = "",
         .run = cmd_version,
+    },
+    {
+        .name = "wait",
+        .args = "[ITEM]…",
+        .args_max = 500,
+        .doc = "Runs what is pending, and returns when it is done.",
+        .details = "Where another process runs jobs, waits for that one. Without ITEM waits for everything, of all "
+                   "bases. Ends with 1 when something failed.",
+        .options = {BASE_OPTION},
+        .run = cmd_wait,
     },
 };
 

@@ -7,12 +7,28 @@
 
 /* ---- errors ---- */
 
+/* C0, C1 and DEL move cursors; the characters that turn the direction of text let one thing look like another. */
+static bool is_safe_to_print(qr_str character)
+{
+    static const char *const turning[] = {"\u202A", "\u202B", "\u202C", "\u202D", "\u202E",
+                                          "\u2066", "\u2067", "\u2068", "\u2069"};
+    const unsigned char first = (unsigned char)character.ptr[0];
+    bool is_safe = first >= ' ' && first != 0x7f && !(first == 0xC2 && (unsigned char)character.ptr[1] < 0xA0);
+    for (size_t i = 0; i < QR_COUNT(turning); i++) {
+        is_safe = is_safe && !qr_str_equal(character, qr_str_of(turning[i]));
+    }
+    return is_safe;
+}
+
 /* A message may quote what was typed or read: no byte of it may move a cursor or begin a line. */
 static void print_safe(FILE *out, const char *text)
 {
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        fputc(c < ' ' || c == 0x7f ? '?' : c, out);
+    for (qr_str rest = qr_str_of(text); rest.len > 0;) {
+        const qr_str character = {rest.ptr, qr_utf8_char_len(rest)}; /* of none: not UTF-8 */
+        const bool is_safe = character.len > 0 && is_safe_to_print(character);
+        fprintf(out, "%.*s", is_safe ? (int)character.len : 1, is_safe ? character.ptr : "?");
+        const size_t used = QR_MAX(character.len, (size_t)1);
+        rest = (qr_str){rest.ptr + used, rest.len - used};
     }
 }
 
@@ -161,7 +177,7 @@ void cli_close(struct cli *cli)
 
 /* ---- requests ---- */
 
-static int report_error(const struct cli *cli, const json_t *answer)
+int cli_report(const struct cli *cli, const json_t *answer)
 {
     const json_t *object = json_object_get(answer, "error");
     const char *code = json_string_value(json_object_get(object, "code"));
@@ -203,18 +219,23 @@ static qr_rc call_owner(struct cli_remote *remote, const char *method, const cha
                : rc;
 }
 
+qr_rc cli_ask(struct cli *cli, const char *method, const char *path, const char *body, int *ret_status,
+              json_t **ret_answer, qr_err *err)
+{
+    return cli->quire ? call_here(cli->quire, method, path, body, ret_status, ret_answer, err)
+                      : call_owner(&cli->remote, method, path, body, ret_status, ret_answer, err);
+}
+
 int cli_call(struct cli *cli, const char *method, const char *path, const char *body, json_t **ret_answer)
 {
     QR_JSON *answer = NULL;
     int status = 0;
     qr_err err = {0};
-    const qr_rc rc = cli->quire ? call_here(cli->quire, method, path, body, &status, &answer, &err)
-                                : call_owner(&cli->remote, method, path, body, &status, &answer, &err);
-    if (rc != QR_OK) {
+    if (cli_ask(cli, method, path, body, &status, &answer, &err) != QR_OK) {
         return cli_fail(cli, &err);
     }
     if (status >= 400) {
-        return report_error(cli, answer);
+        return cli_report(cli, answer);
     }
     *ret_answer = json_incref(answer);
     return 0;

@@ -114,3 +114,13 @@ QR_TEST(checked_allocation_refuses_overflow_and_never_gives_null_for_nothing)
     QR_CLEANUP(qr_free_ptr) char *copy = qr_copy_string("copy");
     QR_CHECK_TEXT("copy", copy);
 }
+
+QR_TEST(a_copy_for_people_is_valid_whatever_the_bytes_are)
+{
+    struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    QR_CHECK_TEXT("caf\xC3\xA9 \xE2\x82\xAC", qr_arena_copy_utf8(&arena, QR_STR("caf\xC3\xA9 \xE2\x82\xAC")));
+    QR_CHECK_TEXT("a?b??", qr_arena_copy_utf8(&arena, QR_STR("a\0b\xFF\xC3")));
+    QR_CHECK_TEXT("", qr_arena_copy_utf8(&arena, QR_STR("")));
+    qr_arena_done(&arena);
+}

@@ -1,0 +1,277 @@
+/* /api/v1/bases: making, listing, changing, deleting and restoring bases. */
+#include "api/jobs.h"
+#include "api/lookup.h"
+#include "model/settings.h"
+#include "store/change.h"
+
+/* ---- how a base looks ---- */
+
+static json_t *settings_json(const struct qr_base *base)
+{
+    json_t *settings = NULL;
+    const qr_rc rc =
+        qr_json_parse(qr_str_of(base->settings[0] ? base->settings : "{}"), &QR_JSON_REQUEST_LIMITS, &settings, NULL);
+    return rc == QR_OK || rc == QR_NOMEM ? settings : json_object();
+}
+
+static json_t *base_json(const struct qr_base *base)
+{
+    json_t *error = base->error_code[0]
+                        ? json_pack("{s:s, s:s}", "code", base->error_code, "message", base->error_message)
+                        : json_null();
+    return json_pack("{s:o, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "id", qr_json_uuid(base->id), "name", base->name,
+                     "status", qr_base_status_name(base->status), "error", error, "settings", settings_json(base),
+                     "version", (json_int_t)base->version, "created_at", qr_json_time(base->created_ms), "updated_at",
+                     qr_json_time(base->updated_ms));
+}
+
+/* ---- reading ---- */
+
+struct view {
+    const struct qr_request *request;
+    struct qr_arena *arena;
+    qr_uuid after;
+    int limit;
+    struct qr_base *bases;
+    size_t count;
+};
+
+static qr_rc load_list(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct view *view = arg;
+    qr_arena_reset(view->arena);
+    return qr_bases_list(tx, view->after, view->limit + 1, false, view->arena, &view->bases, &view->count, err);
+}
+
+static json_t *list_json(const struct view *view)
+{
+    const size_t page = (size_t)view->limit, count = QR_MIN(view->count, page);
+    json_t *data = json_array();
+    for (size_t i = 0; data && i < count; i++) {
+        if (json_array_append_new(data, base_json(&view->bases[i])) != 0) {
+            json_decref(data);
+            data = NULL;
+        }
+    }
+    json_t *cursor = view->count > page ? qr_json_uuid(view->bases[page - 1].id) : json_null();
+    return json_pack("{s:o, s:o}", "data", data, "next_cursor", cursor);
+}
+
+qr_rc qr_route_bases_list(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct view view = {.request = request, .arena = &arena};
+    const char *cursor = qr_request_query(request, "cursor");
+    QR_TRY(qr_request_limit(request, &view.limit, err));
+    if (cursor && !qr_uuid_parse(qr_str_of(cursor), &view.after)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "cursor is not one that a list has answered with");
+    }
+    QR_TRY(qr_db_read(request->quire->db, load_list, &view, err));
+    return qr_reply_with(reply, 200, list_json(&view), err);
+}
+
+struct one {
+    const struct qr_request *request;
+    json_t *body; /* the base */
+};
+
+static qr_rc load_one(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct one *one = arg;
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    struct qr_base base;
+    qr_arena_init(&arena, 0);
+    QR_TRY(qr_request_base(tx, one->request, &arena, &base, err));
+    json_decref(one->body);
+    one->body = base_json(&base);
+    return one->body ? QR_OK : qr_answer_out_of_memory(err);
+}
+
+static qr_rc answer_one(const struct qr_request *request, int status, struct qr_reply *reply, qr_err *err)
+{
+    struct one one = {.request = request};
+    const qr_rc rc = qr_db_read(request->quire->db, load_one, &one, err);
+    if (rc != QR_OK) {
+        json_decref(one.body);
+        return rc;
+    }
+    return qr_reply_with(reply, status, one.body, err);
+}
+
+qr_rc qr_route_bases_show(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    return answer_one(request, 200, reply, err);
+}
+
+/* ---- making ---- */
+
+/* Names stand in paths and on terminals. */
+static qr_rc check_name(const char *name, qr_err *err)
+{
+    const size_t len = strlen(name);
+    if (len == 0 || len > QR_BASE_NAME_BYTES_MAX) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "name has 1 to %d bytes", (int)QR_BASE_NAME_BYTES_MAX);
+    }
+    for (const char *at = name; *at; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f || *at == '/') {
+            return qr_fail(err, QR_CODE_INVALID_VALUE, "name has no slash and no control characters");
+        }
+    }
+    return QR_OK;
+}
+
+static qr_rc check_settings(const json_t *settings, struct qr_arena *arena, qr_err *err)
+{
+    struct qr_settings parsed;
+    if (settings && !json_is_object(settings)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "settings must be an object");
+    }
+    return settings ? qr_settings_parse(settings, arena, &parsed, err) : QR_OK;
+}
+
+qr_rc qr_route_bases_add(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    const char *name, *settings;
+    QR_TRY(qr_field_text(request->body, "", "name", &name, err));
+    if (!name) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "name is missing");
+    }
+    QR_TRY(check_name(name, err));
+    QR_TRY(check_settings(json_object_get(request->body, "settings"), &arena, err));
+    QR_TRY(qr_field_object(request->body, "", "settings", &arena, &settings, err));
+    char id_text[QR_UUID_TEXT_SIZE];
+    qr_uuid id;
+    QR_TRY(qr_workflow_add_base(&request->quire->workflow, qr_str_of(name), qr_str_of(settings ? settings : "{}"), &id,
+                                err));
+    qr_uuid_format(id, id_text);
+    struct qr_request made = *request;
+    made.params[0] = qr_str_of(id_text);
+    return answer_one(&made, 201, reply, err);
+}
+
+/* ---- changing ---- */
+
+/* A JSON merge patch (RFC 7386): null takes a setting away. */
+static qr_rc merge(json_t *settings, json_t *patch, qr_err *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(patch, key, value)
+    {
+        json_t *old = json_object_get(settings, key);
+        if (json_is_null(value)) {
+            json_object_del(settings, key);
+        } else if (json_is_object(value) && json_is_object(old)) {
+            QR_TRY(merge(old, value, err));
+        } else if (json_object_set(settings, key, value) != 0) {
+            return qr_answer_out_of_memory(err);
+        }
+    }
+    return QR_OK;
+}
+
+struct set_call {
+    const struct qr_request *request;
+    const char *name; /* NULL = stays */
+    int64_t version;  /* 0 = any */
+    json_t *body;
+};
+
+static qr_rc merged_settings(const struct set_call *call, const struct qr_base *base, struct qr_arena *arena,
+                             struct qr_buf *out, qr_err *err)
+{
+    QR_JSON *settings = settings_json(base);
+    json_t *patch = json_object_get(call->request->body, "settings");
+    if (!settings) {
+        return qr_answer_out_of_memory(err);
+    }
+    QR_TRY(merge(settings, patch, err));
+    QR_TRY(check_settings(settings, arena, err));
+    return qr_json_write(settings, out, err);
+}
+
+static qr_rc set_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct set_call *call = arg;
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    QR_CLEANUP(qr_buf_done) struct qr_buf settings = {0};
+    struct qr_base base;
+    qr_arena_init(&arena, 0);
+    QR_TRY(qr_request_base(tx, call->request, &arena, &base, err));
+    const qr_uuid id = base.id;
+    QR_TRY(qr_bases_lock(tx, &id, 1, err));
+    bool found;
+    QR_TRY(qr_base_find(tx, id, &arena, &found, &base, err)); /* once more: what counts is what the lock guards */
+    if (!found || base.status == QR_BASE_DELETING) {
+        return qr_fail(err, QR_CODE_NOT_FOUND, "the base is gone");
+    }
+    QR_TRY(merged_settings(call, &base, &arena, &settings, err));
+    QR_TRY(
+        qr_base_set(tx, id, call->version, qr_str_of(call->name ? call->name : base.name), qr_buf_str(&settings), err));
+    QR_TRY(qr_base_find(tx, id, &arena, &found, &base, err));
+    json_decref(call->body);
+    call->body = base_json(&base); /* here, because after the commit nothing may fail any more */
+    return call->body ? QR_OK : qr_answer_out_of_memory(err);
+}
+
+qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    struct set_call call = {.request = request};
+    const json_t *version = json_object_get(request->body, "version"), *settings;
+    QR_TRY(qr_field_text(request->body, "", "name", &call.name, err));
+    if (call.name) {
+        QR_TRY(check_name(call.name, err));
+    }
+    if (version && (!json_is_integer(version) || json_integer_value(version) < 1)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "version is a number from 1 on");
+    }
+    call.version = json_integer_value(version);
+    settings = json_object_get(request->body, "settings");
+    if (settings && !json_is_object(settings)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "settings must be an object");
+    }
+    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, set_in_tx, &call, err);
+    if (rc != QR_OK) {
+        json_decref(call.body);
+        return rc;
+    }
+    return qr_reply_with(reply, 200, call.body, err);
+}
+
+/* ---- deleting and restoring ---- */
+
+static qr_rc read_confirm(const struct qr_request *request, bool *ret_confirmed, qr_err *err)
+{
+    const char *text = qr_request_query(request, "confirm");
+    *ret_confirmed = text && strcmp(text, "true") == 0;
+    return !text || *ret_confirmed || strcmp(text, "false") == 0
+               ? QR_OK
+               : qr_fail(err, QR_CODE_INVALID_VALUE, "confirm is true or false");
+}
+
+static qr_rc answer_job(qr_uuid base_id, qr_uuid job_id, struct qr_reply *reply, qr_err *err)
+{
+    return qr_reply_with(reply, 202,
+                         json_pack("{s:o, s:o}", "id", qr_json_uuid(base_id), "job_id", qr_json_uuid(job_id)), err);
+}
+
+qr_rc qr_route_bases_delete(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    qr_uuid id, job_id;
+    bool confirmed;
+    QR_TRY(read_confirm(request, &confirmed, err));
+    QR_TRY(qr_request_base_id(request, &id, err));
+    QR_TRY(qr_workflow_delete_base(&request->quire->workflow, id, confirmed, &job_id, err));
+    return answer_job(id, job_id, reply, err);
+}
+
+qr_rc qr_route_bases_restore(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    qr_uuid id, job_id;
+    QR_TRY(qr_request_base_id(request, &id, err));
+    QR_TRY(qr_workflow_restore_base(&request->quire->workflow, id, &job_id, err));
+    return answer_job(id, job_id, reply, err);
+}

@@ -1,0 +1,131 @@
+/* GET /api/v1/bases/{b}/items/{i}/events: what happened to an item and why, newest first: its jobs with their attempts, and
+ * why its generations were raised. */
+#include "api/items.h"
+
+#include <stdlib.h>
+
+enum { JOBS_MAX = 100 };
+
+struct event {
+    int64_t at_ms;
+    int64_t rank; /* of those of the same moment: a generation is raised before its job is added */
+    json_t *json; /* borrowed from the list of all */
+};
+
+struct history {
+    struct event *events;
+    size_t count;
+    json_t *all;
+};
+
+static qr_rc add_event(struct history *history, int64_t at_ms, int64_t rank, json_t *json, qr_err *err)
+{
+    if (json_array_append_new(history->all, json) != 0) {
+        return qr_answer_out_of_memory(err);
+    }
+    history->events[history->count++] = (struct event){at_ms, rank, json};
+    return QR_OK;
+}
+
+static json_t *attempts_json(const struct qr_job_attempt *attempts, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < count; i++) {
+        json_t *entry = json_pack("{s:s, s:s, s:s, s:o, s:o}", "outcome", attempts[i].outcome, "code", attempts[i].code,
+                                  "message", attempts[i].message, "claimed_at", qr_json_time(attempts[i].claimed_ms),
+                                  "ended_at", qr_json_time(attempts[i].ended_ms));
+        if (json_array_append_new(list, entry) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+/* Who holds a job that runs; null when none does. */
+static qr_rc find_worker(struct qr_tx *tx, const struct qr_job *job, struct qr_arena *arena, json_t **ret_json,
+                         qr_err *err)
+{
+    const char *name = "";
+    int64_t until_ms = 0, now_ms;
+    if (job->state != QR_JOB_RUNNING) {
+        *ret_json = json_null();
+        return QR_OK;
+    }
+    QR_TRY(qr_worker_find(tx, job->worker_id, arena, &name, &until_ms, err));
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    *ret_json = json_pack("{s:s, s:b, s:o}", "name", name, "alive", name[0] && until_ms >= now_ms, "lease_until",
+                          qr_json_time(until_ms));
+    return QR_OK;
+}
+
+static qr_rc add_job(struct qr_tx *tx, struct history *history, const struct qr_job *job, struct qr_arena *arena,
+                     qr_err *err)
+{
+    struct qr_job_attempt *attempts;
+    size_t count;
+    json_t *worker;
+    QR_TRY(qr_jobs_attempts(tx, job->id, arena, &attempts, &count, err));
+    QR_TRY(find_worker(tx, job, arena, &worker, err));
+    json_t *json = json_pack(
+        "{s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "kind", "job", "at",
+        qr_json_time(job->created_ms), "job_id", qr_json_uuid(job->id), "stage", job->type, "state",
+        qr_job_state_name(job->state), "generation", (json_int_t)job->generation, "attempts", (json_int_t)job->attempts,
+        "crashes", (json_int_t)job->crashes, "code", job->code, "message", job->message, "run_at",
+        qr_json_time(job->run_at_ms), "claimed_at", qr_json_time(job->claimed_ms), "finished_at",
+        qr_json_time(job->finished_ms), "worker", worker, "history", attempts_json(attempts, count));
+    return add_event(history, job->created_ms, 1, json, err);
+}
+
+static int compare_events(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+    return x->at_ms != y->at_ms ? (x->at_ms < y->at_ms ? 1 : -1) : x->rank < y->rank ? 1 : x->rank > y->rank ? -1 : 0;
+}
+
+static qr_rc add_all(struct qr_tx *tx, struct history *history, const struct qr_item *item, struct qr_arena *arena,
+                     qr_err *err)
+{
+    struct qr_job *jobs;
+    struct qr_generation_note *notes;
+    size_t job_count, note_count;
+    const struct qr_job_filter filter = {.item_id = item->id, .limit = JOBS_MAX};
+    QR_TRY(qr_jobs_list(tx, &filter, arena, &jobs, &job_count, err));
+    QR_TRY(qr_item_generations(tx, item->id, arena, &notes, &note_count, err));
+    history->events = qr_arena_array(arena, job_count + note_count + 1, sizeof history->events[0]);
+    if (!history->events || !history->all) {
+        return qr_answer_out_of_memory(err);
+    }
+    for (size_t i = 0; i < job_count; i++) {
+        QR_TRY(add_job(tx, history, &jobs[i], arena, err));
+    }
+    for (size_t i = 0; i < note_count; i++) {
+        json_t *json = json_pack("{s:s, s:o, s:I, s:s}", "kind", "generation", "at", qr_json_time(notes[i].at_ms),
+                                 "generation", (json_int_t)notes[i].generation, "reason", notes[i].reason);
+        QR_TRY(add_event(history, notes[i].at_ms, 0, json, err));
+    }
+    return QR_OK;
+}
+
+static qr_rc show_events(struct qr_tx *tx, struct qr_item_answer *answer, const struct qr_base *base QR_UNUSED,
+                         struct qr_item *item, qr_err *err)
+{
+    QR_JSON *all = json_array();
+    struct history history = {.all = all};
+    QR_TRY(add_all(tx, &history, item, answer->arena, err));
+    qsort(history.events, history.count, sizeof history.events[0], compare_events);
+    json_t *data = json_array();
+    for (size_t i = 0; data && i < history.count; i++) {
+        if (json_array_append(data, history.events[i].json) != 0) {
+            json_decref(data);
+            data = NULL;
+        }
+    }
+    answer->body = json_pack("{s:o, s:n}", "data", data, "next_cursor");
+    return answer->body ? QR_OK : qr_answer_out_of_memory(err);
+}
+
+qr_rc qr_route_item_events(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    return qr_answer_about_item(request, show_events, 200, reply, err);
+}

@@ -1,0 +1,169 @@
+/* GET /api/v1/bases/{b}/items/{i}/content, /chunks, /assets: what is in an item. */
+#include "api/items.h"
+#include "store/assets.h"
+
+/* ---- what the reads need to know of the item ---- */
+
+struct inside {
+    const struct qr_request *request;
+    struct qr_arena *arena;
+    struct qr_base base;
+    struct qr_item item;
+    bool has_deleting_below, has_text;
+    struct qr_artifact text;
+    struct qr_asset *assets;
+    size_t asset_count;
+};
+
+static qr_rc load_inside(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct inside *inside = arg;
+    qr_arena_reset(inside->arena);
+    QR_TRY(qr_request_base(tx, inside->request, inside->arena, &inside->base, err));
+    return qr_request_item(tx, inside->request, &inside->base, inside->arena, &inside->item, err);
+}
+
+/* ---- content ---- */
+
+static qr_rc load_text(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct inside *inside = arg;
+    QR_TRY(load_inside(tx, arg, err));
+    /* what search shows, or before there is anything to show, what was read already */
+    return qr_artifact_find(tx, inside->item.id, QR_ARTIFACT_TEXT, inside->item.live_generation, inside->arena,
+                            &inside->has_text, &inside->text, err);
+}
+
+qr_rc qr_route_content_show(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    qr_arena_init(&arena, 0);
+    struct inside inside = {.request = request, .arena = &arena};
+    QR_TRY(qr_db_read(request->quire->db, load_text, &inside, err));
+    if (!inside.has_text) {
+        const char *name = inside.item.name;
+        return inside.item.is_container
+                   ? qr_fail(err, QR_CODE_NOT_FOUND, "%s has no text of its own: it holds other items", name)
+                   : qr_fail(err, QR_CODE_NOT_COMPLETED, "%s has not been read yet", name);
+    }
+    QR_TRY(qr_artifact_read(&request->quire->artifacts, request->quire->db, &inside.text, &text, err));
+    const qr_str bytes = qr_buf_str(&text);
+    return qr_reply_with(reply, 200,
+                         json_pack("{s:o, s:I}", "text", json_stringn(bytes.ptr, bytes.len), "generation",
+                                   (json_int_t)inside.text.generation),
+                         err);
+}
+
+/* ---- chunks ---- */
+
+static qr_rc load_for_chunks(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct inside *inside = arg;
+    QR_TRY(load_inside(tx, arg, err));
+    inside->has_deleting_below = false;
+    return inside->item.is_container && inside->item.status == QR_ITEM_COMPLETED
+               ? qr_items_has_deleting(tx, inside->base.id, inside->item.path, &inside->has_deleting_below, err)
+               : QR_OK;
+}
+
+/* CHUNKS-1 */
+static qr_rc require_listable(const struct inside *inside, qr_err *err)
+{
+    if (inside->item.status != QR_ITEM_COMPLETED) {
+        return qr_fail(err, QR_CODE_NOT_COMPLETED, "%s is %s: chunks are listed of completed items", inside->item.name,
+                       qr_item_status_name(inside->item.status));
+    }
+    return inside->has_deleting_below
+               ? qr_fail(err, QR_CODE_NOT_COMPLETED, "something in %s is being deleted", inside->item.name)
+               : QR_OK;
+}
+
+static json_t *chunk_json(const struct qr_chunk_row *row)
+{
+    const struct qr_chunk *chunk = &row->chunk;
+    char item_id[QR_UUID_TEXT_SIZE];
+    qr_uuid_format(row->item_id, item_id);
+    return json_pack("{s:o, s:I, s:s%, s:s%, s:o, s:I, s:I, s:I, s:I, s:I, s:s}", "id",
+                     json_sprintf("%s:%lld:%lld", item_id, (long long)row->generation, (long long)chunk->ordinal),
+                     "ordinal", (json_int_t)chunk->ordinal, "text", chunk->text.ptr, chunk->text.len, "heading",
+                     chunk->heading.ptr ? chunk->heading.ptr : "", chunk->heading.len, "page",
+                     chunk->page ? json_integer((json_int_t)chunk->page) : json_null(), "start",
+                     (json_int_t)chunk->start, "end", (json_int_t)chunk->end, "line_start",
+                     (json_int_t)chunk->line_start, "line_end", (json_int_t)chunk->line_end, "token_count",
+                     (json_int_t)chunk->token_count, "status", row->has_failed ? "failed" : "indexed");
+}
+
+static json_t *chunks_json(const struct qr_chunk_row *rows, size_t count, int limit)
+{
+    const size_t page = QR_MIN(count, (size_t)limit);
+    json_t *data = json_array();
+    for (size_t i = 0; data && i < page; i++) {
+        if (json_array_append_new(data, chunk_json(&rows[i])) != 0) {
+            json_decref(data);
+            data = NULL;
+        }
+    }
+    json_t *cursor = count > page ? json_sprintf("%lld", (long long)rows[page].chunk.ordinal) : json_null();
+    return json_pack("{s:o, s:o}", "data", data, "next_cursor", cursor);
+}
+
+qr_rc qr_route_chunks(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct inside inside = {.request = request, .arena = &arena};
+    const char *cursor = qr_request_query(request, "cursor");
+    struct qr_chunk_row *rows = NULL;
+    size_t count = 0;
+    int limit;
+    int64_t from = 0;
+    QR_TRY(qr_request_limit(request, &limit, err));
+    if (cursor && (!qr_str_to_i64(qr_str_of(cursor), &from) || from < 0)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "cursor is not one that a list has answered with");
+    }
+    QR_TRY(qr_db_read(request->quire->db, load_for_chunks, &inside, err));
+    QR_TRY(require_listable(&inside, err));
+    if (!inside.item.is_container) {
+        QR_TRY(qr_index_chunks(request->quire->index, inside.base.id, inside.item.id, inside.item.live_generation, from,
+                               false, limit + 1, &arena, &rows, &count, err));
+    }
+    return qr_reply_with(reply, 200, chunks_json(rows, count, limit), err);
+}
+
+/* ---- assets ---- */
+
+static qr_rc load_assets(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct inside *inside = arg;
+    QR_TRY(load_inside(tx, arg, err));
+    const int64_t live = inside->item.live_generation;
+    return qr_assets_list(tx, inside->item.id, live ? live : inside->item.generation, inside->arena, &inside->assets,
+                          &inside->asset_count, err);
+}
+
+static json_t *asset_json(const struct qr_asset *asset)
+{
+    json_t *error =
+        asset->code[0] ? json_pack("{s:s, s:s}", "code", asset->code, "message", asset->message) : json_null();
+    return json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "id", qr_json_uuid(asset->id), "kind",
+                     asset->kind, "mime", asset->mime, "place", asset->place, "analysis_status",
+                     qr_analysis_status_name(asset->status), "text", asset->text, "error", error, "created_at",
+                     qr_json_time(asset->created_ms), "updated_at", qr_json_time(asset->updated_ms));
+}
+
+qr_rc qr_route_assets(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct inside inside = {.request = request, .arena = &arena};
+    QR_TRY(qr_db_read(request->quire->db, load_assets, &inside, err));
+    json_t *data = json_array();
+    for (size_t i = 0; data && i < inside.asset_count; i++) {
+        if (json_array_append_new(data, asset_json(&inside.assets[i])) != 0) {
+            json_decref(data);
+            data = NULL;
+        }
+    }
+    return qr_reply_with(reply, 200, json_pack("{s:o, s:n}", "data", data, "next_cursor"), err);
+}

@@ -1,0 +1,158 @@
+/* The only file that knows every layer: puts the parts of the work together.
+ *
+ * Order on the way in: recovery, runner, beat; on the way out the reverse. */
+#include "api/wire.h"
+
+#include "base/failpoint.h"
+#include "base/mem.h"
+#include "handler/context.h"
+#include "job/beat.h"
+#include "job/runner.h"
+#include "workflow/plan.h"
+#include "workflow/recover.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { POSTGRES_POLL_MS = 5000, STUCK_MAX = 4 };
+
+struct qr_work {
+    struct quire *quire;
+    struct qr_handler_context context;
+    struct qr_handler handlers[QR_JOB_TYPE_END];
+    struct qr_recovery_state recovery;
+    struct qr_beat_task tasks[QR_RECOVERY_TASKS];
+    struct qr_runner *runner;
+    struct qr_beat *beat;
+    char name[128]; /* of this worker */
+};
+
+/* ---- before a round is recorded ---- */
+
+/* A swap makes rows of the index visible; a stage that counts on chunks finds those that the one before it wrote; and what a
+ * purge took away nobody looks for again. */
+static bool relies_on_index(const struct qr_ended *ended)
+{
+    const enum qr_job_type type = qr_job_type_find(qr_str_of(ended->job->type));
+    const struct qr_stage_result *result = ended->outcome->result;
+    if (type == QR_JOB_PURGE) {
+        return ended->state == QR_JOB_COMPLETED;
+    }
+    return (type == QR_JOB_PROCESS_DOCUMENT || type == QR_JOB_CHUNK_DOCUMENT || type == QR_JOB_INDEX_CHUNKS) &&
+           ended->state == QR_JOB_COMPLETED && result && result->reached >= QR_REACHED_CHUNKS;
+}
+
+/* The index is made durable first, once a base for all of the round. */
+static qr_rc make_durable(const struct qr_ended *ended, size_t count, void *arg, qr_err *err)
+{
+    const struct qr_workflow *workflow = arg;
+    struct quire *quire = QR_CONTAINER_OF(workflow, struct quire, workflow);
+    qr_uuid synced = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (relies_on_index(&ended[i]) && !qr_uuid_equal(ended[i].job->base_id, synced)) {
+            synced = ended[i].job->base_id;
+            QR_TRY(qr_index_sync(quire->index, synced, err));
+        }
+    }
+    return QR_OK;
+}
+
+static struct qr_plan plan_of(struct quire *quire)
+{
+    struct qr_plan plan = qr_workflow_plan(&quire->workflow);
+    plan.before = make_durable;
+    return plan;
+}
+
+/* ---- the parts ---- */
+
+static void name_worker(struct qr_work *work)
+{
+    char host[64] = "";
+    gethostname(host, sizeof host - 1);
+    snprintf(work->name, sizeof work->name, "%s, pid %d", host, (int)getpid());
+}
+
+static qr_rc start_beat(struct qr_work *work, qr_err *err)
+{
+    struct quire *quire = work->quire;
+    work->recovery = (struct qr_recovery_state){.workflow = &quire->workflow};
+    qr_recovery_tasks(&work->recovery, work->tasks);
+    QR_TRY(qr_beat_create(&work->beat,
+                          &(struct qr_beat_options){.db = quire->db,
+                                                    .clock = quire->clock,
+                                                    .plan = plan_of(quire),
+                                                    .tasks = work->tasks,
+                                                    .task_count = QR_COUNT(work->tasks)},
+                          err));
+    return qr_beat_run_recovery(work->beat, err);
+}
+
+static qr_rc start_runner(struct qr_work *work, qr_err *err)
+{
+    struct quire *quire = work->quire;
+    const bool is_alone = strcmp(qr_db_driver_name(quire->db), "sqlite") == 0;
+    const int cores = (int)QR_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+    name_worker(work);
+    work->context = (struct qr_handler_context){.db = quire->db,
+                                                .ids = &quire->ids,
+                                                .index = quire->index,
+                                                .artifacts = &quire->artifacts,
+                                                .work_dir = quire->work_dir};
+    const struct qr_runner_options options = {
+        .db = quire->db,
+        .ids = &quire->ids,
+        .clock = quire->clock,
+        .rand = qr_rand_system(),
+        .handlers = work->handlers,
+        .handler_count = qr_handlers(&work->context, work->handlers),
+        .plan = plan_of(quire),
+        .slots = {[QR_QUEUE_EXPAND] = 1,
+                  [QR_QUEUE_CONVERT] = QR_MIN(cores + 1, 16),
+                  [QR_QUEUE_EMBED] = QR_MIN(cores + 1, 8),
+                  [QR_QUEUE_ASSETS] = 1,
+                  [QR_QUEUE_DELETE] = 1},
+        .name = work->name,
+        .owns_all = is_alone,
+        .poll_ms = is_alone ? 0 : POSTGRES_POLL_MS,
+        .stuck_max = STUCK_MAX,
+    };
+    QR_TRY(qr_runner_start(&work->runner, &options, err));
+    return QR_OK;
+}
+
+/* ---- on and off ---- */
+
+qr_rc qr_instance_start_work(struct quire *quire, qr_err *err)
+{
+    if (quire->work) {
+        return QR_OK;
+    }
+    struct qr_work *work = qr_alloc_zero(sizeof *work);
+    if (!work) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while starting to work");
+    }
+    work->quire = quire;
+    quire->work = work;
+    qr_rc rc = start_beat(work, err);
+    rc = rc == QR_OK ? start_runner(work, err) : rc;
+    rc = rc == QR_OK ? qr_beat_start(work->beat, err) : rc;
+    if (rc != QR_OK) {
+        qr_instance_stop_work(quire, 0);
+    }
+    return rc;
+}
+
+void qr_instance_stop_work(struct quire *quire, int64_t grace_ms)
+{
+    struct qr_work *work = quire->work;
+    if (!work) {
+        return;
+    }
+    qr_beat_free(work->beat);
+    const bool all_ended = !work->runner || qr_runner_stop(work->runner, grace_ms);
+    quire->work = NULL;
+    if (all_ended) { /* a handler that did not return still uses its context */
+        qr_free(work);
+    }
+}

@@ -1,0 +1,117 @@
+/* quire ls [ITEM]: the items of a base, one level or all. */
+#include "cli/items.h"
+
+enum { OPTION_BASE, OPTION_ALL, OPTION_STATUS, OPTION_TYPE }; /* the order of the command's options */
+
+static bool is_container(const json_t *item)
+{
+    return json_is_object(json_object_get(item, "counts"));
+}
+
+/* ---- requests ---- */
+
+static void add_filter(const struct cli *cli, struct qr_buf *path, const json_t *parent)
+{
+    cli_add_base_path(cli, path, "/items?limit=200");
+    if (!(cli->switches & QR_BIT(OPTION_ALL))) {
+        qr_buf_printf(path, "&parent=%s", parent ? cli_text(parent, "id") : "root");
+    }
+    if (cli->values[OPTION_STATUS]) {
+        qr_buf_add_text(path, "&status=");
+        cli_add_encoded(path, cli->values[OPTION_STATUS]);
+    }
+    if (cli->values[OPTION_TYPE]) {
+        qr_buf_add_text(path, "&type=");
+        cli_add_encoded(path, cli->values[OPTION_TYPE]);
+    }
+}
+
+/* All pages. Memory is what limits it: a million lines are nobody's wish, but they are what was asked for. */
+static int load(struct cli *cli, const json_t *parent, json_t *ret_items)
+{
+    char cursor[4096] = "";
+    do {
+        QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+        QR_JSON *answer = NULL;
+        qr_err err = {0};
+        add_filter(cli, &path, parent);
+        qr_buf_printf(&path, "%s%s", cursor[0] ? "&cursor=" : "", cursor);
+        if (qr_buf_check(&path, &err) != QR_OK) {
+            return cli_fail(cli, &err);
+        }
+        const int exit_code = cli_call(cli, "GET", path.data, NULL, &answer);
+        if (exit_code) {
+            return exit_code;
+        }
+        json_array_extend(ret_items, json_object_get(answer, "data"));
+        snprintf(cursor, sizeof cursor, "%s", cli_text(answer, "next_cursor"));
+    } while (cursor[0]);
+    return 0;
+}
+
+/* ---- lines ---- */
+
+static void print_item(const json_t *item, int indent)
+{
+    const json_t *counts = json_object_get(item, "counts"), *error = json_object_get(item, "error");
+    printf("%s  %-10s  %*s", cli_text(item, "id"), cli_text(item, "status"), indent, "");
+    cli_print_safe(cli_text(item, "name"));
+    if (is_container(item)) {
+        printf("/  %lld of %lld", cli_number(counts, "completed"), cli_number(counts, "total"));
+    } else if (cli_number(item, "live_generation")) {
+        const long long chunks = cli_number(item, "chunk_count");
+        printf("  %lld chunk%s", chunks, chunks == 1 ? "" : "s");
+    }
+    if (!json_is_true(json_object_get(item, "enabled"))) {
+        fputs("  hidden", stdout);
+    }
+    if (json_is_object(error)) {
+        fputs("  ", stdout);
+        cli_print_safe(cli_text(error, "code"));
+    }
+    fputc('\n', stdout);
+}
+
+static int print_items(struct cli *cli, json_t *items)
+{
+    const json_t *item;
+    size_t i;
+    if (cli->json) {
+        return cli_print_json(cli, json_pack("{s:O, s:n}", "data", items, "next_cursor"));
+    }
+    if (json_array_size(items) == 0) {
+        puts("no items");
+    } else {
+        printf("%-36s  %-10s  NAME\n", "ITEM", "STATUS");
+    }
+    const bool all = (cli->switches & QR_BIT(OPTION_ALL)) != 0;
+    json_array_foreach(items, i, item)
+    {
+        print_item(item, all ? 2 * (int)cli_number(item, "depth") : 0);
+    }
+    cli_print_pending(cli);
+    return 0;
+}
+
+static int list(struct cli *cli)
+{
+    QR_JSON *items = json_array();
+    QR_JSON *parent = NULL;
+    int exit_code = cli->arg_count ? cli_find_item(cli, cli->args[0], &parent) : 0;
+    if (exit_code == 0 && parent && !is_container(parent)) {
+        json_array_append(items, parent);
+    } else if (exit_code == 0) {
+        exit_code = load(cli, parent, items);
+    }
+    return exit_code ? exit_code : print_items(cli, items);
+}
+
+int cmd_ls(struct cli *cli)
+{
+    qr_err err;
+    if (cli->arg_count && (cli->switches & QR_BIT(OPTION_ALL))) {
+        qr_fail(&err, QR_CODE_USAGE, "--all lists the whole base: leave %s away", cli->args[0]);
+        return cli_fail(cli, &err);
+    }
+    return cli_with_data(cli, list);
+}

@@ -1,0 +1,68 @@
+/* What the commands about bases and items share: names, requests, lines, waiting. */
+#pragma once
+
+#include "cli/cli.h"
+
+/* ---- items.c: names and requests ---- */
+
+/* Appends the text so that it can stand in a path or behind a '?'. */
+void cli_add_encoded(struct qr_buf *path, const char *text);
+
+/* The base that -b names, which is the first option of every command that has one; "default" otherwise. */
+const char *cli_base(const struct cli *cli);
+/* Appends /api/v1/bases/BASE and the rest. */
+void cli_add_base_path(const struct cli *cli, struct qr_buf *path, const char *rest);
+/* The base "default" is made on first use; one that was named must be there. Returns 0, or the exit code of an error that
+ * was reported. */
+int cli_make_default_base(struct cli *cli);
+
+/* The path from the root on, without "." and "..", as the source of an item is written. */
+qr_rc cli_absolute_path(const char *path, struct qr_buf *out, qr_err *err);
+/* The item that a word names: an id, a beginning of it, a path, a URL. Returns 0 with the item, or the exit code of an error
+ * that was reported. */
+int cli_find_item(struct cli *cli, const char *word, json_t **ret_item);
+/* {"ids": […]} of the items that all arguments name, as a body. */
+int cli_find_selection(struct cli *cli, struct qr_buf *ret_body);
+
+/* Loads the configuration, opens, runs, closes. */
+int cli_with_data(struct cli *cli, int (*fn)(struct cli *cli));
+
+long long cli_number(const json_t *object, const char *name);
+bool cli_is(const json_t *object, const char *name, const char *text);
+
+/* ---- items_lines.c: lines about items ---- */
+
+/* "completed  guide.md  3 chunks", and below a folder what failed in it. */
+void cli_print_outcome(struct cli *cli, const json_t *item);
+/* Jobs of a queue that somebody waits for. Deletes that are put off are not among them: they clean up behind the scenes. */
+struct cli_todo {
+    long long now, later; /* queued and running; blocked and put off */
+};
+struct cli_todo cli_todo_of(const json_t *queue);
+/* How much is pending, and what continues it; nothing when nothing is. */
+void cli_print_pending(struct cli *cli);
+
+/* ---- work.c: running jobs and waiting ---- */
+
+struct cli_work {
+    struct cli *cli;
+    struct quire_server *server; /* for others while this process owns the folder; NULL = none */
+    bool is_running;             /* jobs, here */
+    bool is_drawn;               /* a line that the next one replaces is on the terminal */
+    int pause_ms;                /* before the next look */
+    int64_t told_ms;             /* when the last line was printed */
+};
+
+/* Runs jobs here, if this process owns the folder; otherwise its owner does. Returns 0, or the exit code of an error that
+ * was reported. Ctrl-C ends waiting from now on, not the process. */
+int cli_start_work(struct cli_work *work, struct cli *cli);
+void cli_stop_work(struct cli_work *work);
+
+enum cli_wait { CLI_WAIT_DONE, CLI_WAIT_DETACHED, CLI_WAIT_FAILED };
+/* Waits until the items of the list, which have ids, are at rest and no job is about them; `job_id` first, "" = none. The
+ * items as they are then replace the old ones in the list. FAILED: *ret_exit_code, and the error was reported. */
+enum cli_wait cli_wait_for_items(struct cli_work *work, json_t *items, const char *job_id, int *ret_exit_code);
+/* Until nothing is left to do. */
+enum cli_wait cli_wait_for_all(struct cli_work *work, int *ret_exit_code);
+/* Waits for the items and prints what became of them; with --json the answer. Returns the exit code: 1 if one failed. */
+int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id);

@@ -1,0 +1,358 @@
+/* Commands that wait run jobs, if this process owns the data folder, and answer others over its socket meanwhile. If another
+ * owns it, they look at it until it is done, and take over when that one ends. What is waited for is durable: Ctrl-C only
+ * ends the waiting. */
+#include "cli/items.h"
+#include "http/server.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+enum {
+    PAUSE_MS_MIN = 10, /* grows, so that a note is done at once and a folder costs nothing to watch */
+    PAUSE_MS_MAX = 200,
+    LINE_EVERY_MS = 5000, /* on a pipe */
+    GRACE_MS = 10000,
+};
+
+/* ---- on and off ---- */
+
+static void ending_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+}
+
+/* So that other commands work meanwhile. Without it they are told who owns the folder. */
+static void serve_others(struct cli_work *work)
+{
+    const struct qr_config *config = &work->cli->config;
+    qr_err err = {0};
+    if (strcmp(qr_config_text(config, QR_CONFIG_DATABASE_URL), "sqlite") == 0 &&
+        quire_server_start(work->cli->quire, qr_config_text(config, QR_CONFIG_DATA_DIR), &work->server, &err) !=
+            QR_OK) {
+        qr_log(&work->cli->log, QR_LOG_WARN, "socket_not_served", qr_field_text("message", err.msg));
+    }
+}
+
+static int start_here(struct cli_work *work)
+{
+    struct quire_error error;
+    if (!work->cli->quire || work->is_running) {
+        return 0;
+    }
+    if (quire_start_work(work->cli->quire, &error) != 0) {
+        const qr_code code = qr_code_find(error.code);
+        qr_err err;
+        qr_fail(&err, code == QR_CODE_COUNT ? QR_CODE_INTERNAL : code, "%s", error.message);
+        return cli_fail(work->cli, &err);
+    }
+    work->is_running = true;
+    serve_others(work);
+    return 0;
+}
+
+int cli_start_work(struct cli_work *work, struct cli *cli)
+{
+    *work = (struct cli_work){.cli = cli, .pause_ms = PAUSE_MS_MIN};
+    sigset_t set;
+    ending_signals(&set);
+    sigprocmask(SIG_BLOCK, &set, NULL); /* before threads are started: they inherit it */
+    return start_here(work);
+}
+
+static void erase_line(struct cli_work *work)
+{
+    if (work->is_drawn) {
+        fputs("\r\033[K", stderr);
+        work->is_drawn = false;
+    }
+}
+
+void cli_stop_work(struct cli_work *work)
+{
+    erase_line(work);
+    quire_server_stop(work->server);
+    if (work->is_running) {
+        quire_stop_work(work->cli->quire, GRACE_MS);
+    }
+    *work = (struct cli_work){.cli = work->cli};
+}
+
+/* ---- looking ---- */
+
+/* As cli_call; when the owner of the folder has ended, this process becomes it. */
+static int look(struct cli_work *work, const char *path, int *ret_status, json_t **ret_answer)
+{
+    enum { TRIES_MAX = 3 };
+    for (int i = 1;; i++) {
+        qr_err err = {0};
+        const qr_rc rc = cli_ask(work->cli, "GET", path, NULL, ret_status, ret_answer, &err);
+        if (rc == QR_OK) {
+            return 0;
+        }
+        if (rc != QR_UNAVAILABLE || work->cli->quire || i == TRIES_MAX) {
+            return cli_fail(work->cli, &err);
+        }
+        cli_close(work->cli);
+        int exit_code = cli_open(work->cli);
+        exit_code = exit_code ? exit_code : start_here(work);
+        if (exit_code) {
+            return exit_code;
+        }
+    }
+}
+
+static int look_for_answer(struct cli_work *work, const char *path, json_t **ret_answer)
+{
+    int status = 0;
+    QR_JSON *answer = NULL;
+    const int exit_code = look(work, path, &status, &answer);
+    if (exit_code || status >= 400) {
+        return exit_code ? exit_code : cli_report(work->cli, answer);
+    }
+    *ret_answer = json_incref(answer);
+    return 0;
+}
+
+/* ---- telling ---- */
+
+/* "expand 1, convert 120 to go" */
+static void add_progress(struct qr_buf *line, const json_t *queues)
+{
+    const json_t *queue;
+    size_t i;
+    json_array_foreach(queues, i, queue)
+    {
+        const struct cli_todo todo = cli_todo_of(queue);
+        if (todo.now + todo.later) {
+            qr_buf_printf(line, "%s%s %lld%s", line->len ? ", " : "", cli_text(queue, "name"), todo.now + todo.later,
+                          cli_text(queue, "paused_since")[0] ? " (paused)" : "");
+        }
+    }
+    qr_buf_add_text(line, line->len ? " to go" : "finishing");
+}
+
+static void tell_progress(struct cli_work *work, const json_t *queues)
+{
+    const int64_t now_ms = qr_clock_mono_ms(qr_clock_system());
+    const bool is_terminal = isatty(STDERR_FILENO);
+    QR_CLEANUP(qr_buf_done) struct qr_buf line = {0};
+    work->told_ms = work->told_ms ? work->told_ms : now_ms;
+    if (!is_terminal && now_ms - work->told_ms < LINE_EVERY_MS) {
+        return;
+    }
+    work->told_ms = now_ms;
+    add_progress(&line, queues);
+    if (line.failed == QR_CODE_NONE) {
+        fprintf(stderr, is_terminal ? "\r\033[K%s" : "%s\n", line.data);
+        work->is_drawn = is_terminal;
+    }
+}
+
+/* ---- waiting ---- */
+
+/* True: it was ended by a signal. */
+static bool pause_or_end(struct cli_work *work)
+{
+    sigset_t set;
+    ending_signals(&set);
+    const struct timespec timeout = {0, work->pause_ms * 1000000L};
+    work->pause_ms = QR_MIN(work->pause_ms * 2, (int)PAUSE_MS_MAX);
+    return sigtimedwait(&set, NULL, &timeout) > 0;
+}
+
+/* One look at all queues: progress, and whether nothing is left. */
+static int look_at_queues(struct cli_work *work, struct cli_todo *ret_sum)
+{
+    QR_JSON *answer = NULL;
+    const json_t *queues, *queue;
+    size_t i;
+    *ret_sum = (struct cli_todo){0};
+    const int exit_code = look_for_answer(work, "/api/v1/queues", &answer);
+    queues = json_object_get(answer, "data");
+    json_array_foreach(queues, i, queue)
+    {
+        const struct cli_todo todo = cli_todo_of(queue);
+        ret_sum->now += todo.now;
+        ret_sum->later += todo.later;
+    }
+    if (exit_code == 0 && ret_sum->now + ret_sum->later) {
+        tell_progress(work, queues);
+    }
+    return exit_code;
+}
+
+/* The jobs of a failed base wait until it is restored: nobody should wait for that. */
+static int require_bases_work(struct cli_work *work)
+{
+    QR_JSON *answer = NULL;
+    const json_t *base;
+    size_t i;
+    const int exit_code = look_for_answer(work, "/api/v1/bases?limit=200", &answer);
+    json_array_foreach(json_object_get(answer, "data"), i, base)
+    {
+        if (cli_is(base, "status", "failed")) {
+            qr_err err;
+            qr_fail(&err, QR_CODE_BASE_FAILED, "the base %s has failed and its jobs wait: %s", cli_text(base, "name"),
+                    cli_text(json_object_get(base, "error"), "message"));
+            return cli_fail(work->cli, &err);
+        }
+    }
+    return exit_code;
+}
+
+enum cli_wait cli_wait_for_all(struct cli_work *work, int *ret_exit_code)
+{
+    for (;;) {
+        struct cli_todo todo;
+        *ret_exit_code = look_at_queues(work, &todo);
+        if (*ret_exit_code == 0 && todo.now == 0 && todo.later > 0) {
+            *ret_exit_code = require_bases_work(work);
+        }
+        if (*ret_exit_code || todo.now + todo.later == 0) {
+            return *ret_exit_code ? CLI_WAIT_FAILED : CLI_WAIT_DONE;
+        }
+        if (pause_or_end(work)) {
+            return CLI_WAIT_DETACHED;
+        }
+    }
+}
+
+/* ---- one item ---- */
+
+static bool is_active(const json_t *item)
+{
+    return !cli_is(item, "status", "completed") && !cli_is(item, "status", "failed") && !cli_is(item, "status", "idle");
+}
+
+static bool is_open_job(const json_t *job)
+{
+    static const char *const open[] = {"blocked", "scheduled", "queued", "running"};
+    for (size_t i = 0; i < QR_COUNT(open); i++) {
+        if (cli_is(job, "state", open[i])) {
+            return !cli_is(job, "type", "purge");
+        }
+    }
+    return false;
+}
+
+static int has_open_job(struct cli_work *work, const char *item_id, bool *ret_has)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    QR_JSON *answer = NULL;
+    const json_t *job;
+    size_t i;
+    qr_buf_printf(&path, "/api/v1/jobs?limit=20&item=%s", item_id);
+    *ret_has = false;
+    const int exit_code = look_for_answer(work, qr_buf_str(&path).ptr, &answer);
+    json_array_foreach(json_object_get(answer, "data"), i, job)
+    {
+        *ret_has = *ret_has || is_open_job(job);
+    }
+    return exit_code;
+}
+
+/* *ret_item: as it is now, when it is at rest; a null when it is gone. */
+static int look_at_item(struct cli_work *work, const char *item_id, json_t **ret_item)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    QR_JSON *item = NULL;
+    int status = 0;
+    bool has_job = false;
+    cli_add_base_path(work->cli, &path, "/items/");
+    qr_buf_add_text(&path, item_id);
+    int exit_code = look(work, qr_buf_str(&path).ptr, &status, &item);
+    if (exit_code == 0 && status >= 400 && status != 404) {
+        exit_code = cli_report(work->cli, item);
+    }
+    if (exit_code == 0 && status == 404) {
+        *ret_item = json_null();
+    } else if (exit_code == 0 && !is_active(item)) {
+        exit_code = has_open_job(work, item_id, &has_job);
+        *ret_item = exit_code || has_job ? NULL : json_incref(item);
+    }
+    return exit_code;
+}
+
+static int job_has_ended(struct cli_work *work, const char *job_id, bool *ret_has)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    QR_JSON *job = NULL;
+    int status = 0;
+    qr_buf_printf(&path, "/api/v1/jobs/%s", job_id);
+    const int exit_code = look(work, qr_buf_str(&path).ptr, &status, &job);
+    *ret_has = status == 404 || !is_open_job(job);
+    return exit_code;
+}
+
+/* Whether the next of the items is at rest: then *at moves on. */
+static int advance(struct cli_work *work, json_t *items, size_t *at, const char **job_id)
+{
+    bool has_ended = true;
+    json_t *now = NULL;
+    if ((*job_id)[0]) {
+        const int exit_code = job_has_ended(work, *job_id, &has_ended);
+        *job_id = has_ended ? "" : *job_id;
+        return exit_code;
+    }
+    const int exit_code = look_at_item(work, cli_text(json_array_get(items, *at), "id"), &now);
+    if (now) {
+        json_array_set_new(items, *at, now);
+        ++*at;
+        if (!work->cli->json && json_is_object(now)) {
+            erase_line(work);
+            cli_print_outcome(work->cli, now);
+            fflush(stdout);
+        }
+    }
+    return exit_code;
+}
+
+enum cli_wait cli_wait_for_items(struct cli_work *work, json_t *items, const char *job_id, int *ret_exit_code)
+{
+    for (size_t at = 0, before = 0; at < json_array_size(items) || job_id[0]; before = at) {
+        const bool had_job = job_id[0];
+        struct cli_todo todo;
+        *ret_exit_code = advance(work, items, &at, &job_id);
+        if (*ret_exit_code == 0 && at == before && had_job == (job_id[0] != '\0')) {
+            *ret_exit_code = look_at_queues(work, &todo);
+            if (*ret_exit_code == 0 && todo.now == 0 && todo.later > 0) {
+                *ret_exit_code = require_bases_work(work);
+            }
+            if (*ret_exit_code == 0 && pause_or_end(work)) {
+                return CLI_WAIT_DETACHED;
+            }
+        }
+        if (*ret_exit_code) {
+            return CLI_WAIT_FAILED;
+        }
+    }
+    return CLI_WAIT_DONE;
+}
+
+int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id)
+{
+    struct cli_work work;
+    int exit_code = cli_start_work(&work, cli);
+    enum cli_wait end = CLI_WAIT_FAILED;
+    if (exit_code == 0) {
+        end = cli_wait_for_items(&work, items, job_id, &exit_code);
+    }
+    cli_stop_work(&work);
+    if (end == CLI_WAIT_FAILED) {
+        return exit_code;
+    }
+    if (end == CLI_WAIT_DETACHED) {
+        fputs("quire: stopped waiting; nothing is lost\n", stderr);
+        cli_print_pending(cli);
+    }
+    size_t i;
+    const json_t *item;
+    json_array_foreach(items, i, item)
+    {
+        exit_code = cli_is(item, "status", "failed") ? 1 : exit_code;
+    }
+    const int printed = cli->json ? cli_print_json(cli, json_pack("{s:O}", "items", items)) : 0;
+    return exit_code ? exit_code : printed;
+}

@@ -1,0 +1,12 @@
+/* From canonical text to chunk rows of the index store. */
+#pragma once
+
+#include "handler/common.h"
+
+/* Replaces the chunk rows of (item, generation): GEN-2. Each batch is written only while the job holds its fence. */
+qr_rc qr_write_text_chunks(struct qr_attempt *attempt, const struct qr_item *item, int64_t generation, qr_str text,
+                           int64_t *ret_chunk_count, int64_t *ret_token_count, qr_err *err);
+
+/* How far an item has come whose chunks are written: where nothing is embedded that is all, unless the index is not asked
+ * for yet. */
+enum qr_reached qr_reached_with_chunks(const struct qr_attempt *attempt);

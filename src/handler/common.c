@@ -1,0 +1,332 @@
+/* What handlers do first and last. Loads everything about a job in one read over one snapshot, so that the look and what is
+ * then worked with belong together. What follows from an outcome is not decided here: the plan does. */
+#include "handler/common.h"
+
+#include "base/json.h"
+#include "store/jobs_item.h"
+
+enum { HELD_MS = 60000 }; /* while its base is failed a job only looks whether it was restored */
+
+qr_rc qr_handler_out_of_memory(qr_err *err)
+{
+    return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a job");
+}
+
+void qr_attempt_done(struct qr_attempt *attempt)
+{
+    if (attempt->own_provider) {
+        qr_provider_free(attempt->own_provider);
+    }
+    if (attempt->own_processor) {
+        qr_processor_free(attempt->own_processor);
+    }
+    if (attempt->own_analyser) {
+        qr_analyser_free(attempt->own_analyser);
+    }
+}
+
+/* ---- the look ---- */
+
+struct look {
+    const struct qr_job *job;
+    struct qr_arena *arena;
+    struct qr_base base;
+    struct qr_item item;
+};
+
+static bool is_stage(const struct qr_job *job)
+{
+    const enum qr_job_type type = qr_job_type_find(qr_str_of(job->type));
+    return type && qr_job_type_info(type)->is_stage;
+}
+
+static qr_rc look_at_base(struct qr_tx *tx, struct look *look, qr_err *err)
+{
+    bool found;
+    QR_TRY(qr_base_find(tx, look->job->base_id, look->arena, &found, &look->base, err));
+    return found ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "the base is gone");
+}
+
+static qr_rc fail_deleting(const char *what, qr_err *err)
+{
+    return qr_fail(err, QR_CODE_DELETING, "the %s is being deleted", what);
+}
+
+static qr_rc look_at_item(struct qr_tx *tx, struct look *look, qr_err *err)
+{
+    const struct qr_job *job = look->job;
+    bool found, is_deleting;
+    QR_TRY(qr_item_find(tx, job->item_id, look->arena, &found, &look->item, err));
+    if (!found) {
+        return qr_fail(err, QR_CODE_NOT_FOUND, "the item is gone");
+    }
+    QR_TRY(qr_item_path_is_deleting(tx, look->item.path, &is_deleting, err));
+    if (is_deleting) {
+        return fail_deleting("item", err);
+    }
+    const bool is_wanted = !is_stage(job) || qr_item_status_is_active(look->item.status);
+    if (look->item.generation != job->generation || !is_wanted) {
+        return qr_fail(err, QR_CODE_STALE, "generation %lld of the item is not wanted any more",
+                       (long long)job->generation);
+    }
+    return QR_OK;
+}
+
+static qr_rc fail_held(qr_err *err)
+{
+    return qr_fail(err, QR_CODE_BASE_FAILED, "the base has failed; this waits until it is restored");
+}
+
+static qr_rc look_at_both(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct look *look = arg;
+    QR_TRY(look_at_base(tx, look, err));
+    if (look->base.status == QR_BASE_DELETING) {
+        return fail_deleting("base", err);
+    }
+    if (look->base.status == QR_BASE_FAILED) {
+        return fail_held(err);
+    }
+    return look_at_item(tx, look, err);
+}
+
+static qr_rc look_at_base_alone(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return look_at_base(tx, arg, err);
+}
+
+static qr_rc look_at_living_base(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct look *look = arg;
+    QR_TRY(look_at_base(tx, look, err));
+    return look->base.status == QR_BASE_DELETING ? fail_deleting("base", err) : QR_OK;
+}
+
+static void start(struct qr_attempt *attempt, struct qr_job_run *run)
+{
+    attempt->run = run;
+    attempt->context = run->arg;
+}
+
+static qr_rc load(struct qr_attempt *attempt, qr_tx_fn *fn, qr_err *err)
+{
+    struct look look = {.job = attempt->run->job, .arena = attempt->run->arena};
+    QR_TRY(qr_db_read(attempt->run->db, fn, &look, err));
+    attempt->base = look.base;
+    attempt->item = look.item;
+    return qr_settings_parse_text(attempt->base.settings, attempt->run->arena, &attempt->settings, err);
+}
+
+bool qr_attempt_begin(struct qr_attempt *attempt, struct qr_job_run *run, struct qr_outcome *outcome)
+{
+    start(attempt, run);
+    const qr_rc rc = load(attempt, look_at_both, &outcome->error);
+    if (rc == QR_OK) {
+        return true;
+    }
+    qr_outcome_set(outcome, rc, NULL);
+    return false;
+}
+
+bool qr_attempt_begin_base(struct qr_attempt *attempt, struct qr_job_run *run, uint32_t allowed,
+                           struct qr_outcome *outcome)
+{
+    start(attempt, run);
+    struct look look = {.job = run->job, .arena = run->arena};
+    qr_rc rc = qr_db_read(run->db, look_at_base_alone, &look, &outcome->error);
+    attempt->base = look.base;
+    if (rc == QR_OK && look.base.status == QR_BASE_FAILED && !(allowed & QR_BIT(QR_BASE_FAILED))) {
+        rc = fail_held(&outcome->error);
+    }
+    if (rc == QR_OK && !(allowed & QR_BIT(look.base.status))) {
+        rc = qr_fail(&outcome->error, look.base.status == QR_BASE_DELETING ? QR_CODE_DELETING : QR_CODE_STALE,
+                     "the base is %s: nothing is to be done", qr_base_status_name(look.base.status));
+    }
+    if (rc == QR_OK) {
+        return true;
+    }
+    qr_outcome_set(outcome, rc, NULL);
+    return false;
+}
+
+/* ---- again ---- */
+
+qr_rc qr_attempt_go_on(const struct qr_attempt *attempt, qr_err *err)
+{
+    return qr_job_is_cancelled(attempt->run) ? qr_fail(err, QR_CODE_CANCELLED, "it was told to end") : QR_OK;
+}
+
+qr_rc qr_attempt_check(struct qr_attempt *attempt, qr_err *err)
+{
+    QR_TRY(qr_attempt_go_on(attempt, err));
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct look look = {.job = attempt->run->job, .arena = &arena};
+    return qr_db_read(attempt->run->db, qr_uuid_is_zero(attempt->item.id) ? look_at_living_base : look_at_both, &look,
+                      err);
+}
+
+struct hold {
+    const struct qr_job *job;
+    bool is_held;
+};
+
+static qr_rc look_at_hold(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct hold *hold = arg;
+    return qr_jobs_runs_under(tx, hold->job->id, hold->job->fence, &hold->is_held, err);
+}
+
+static qr_rc guard(void *arg, qr_err *err)
+{
+    const struct qr_attempt *attempt = arg;
+    struct hold hold = {.job = attempt->run->job};
+    QR_TRY(qr_db_read(attempt->run->db, look_at_hold, &hold, err));
+    return hold.is_held ? QR_OK : qr_fail(err, QR_CODE_LOST, "the job is not this worker's any more");
+}
+
+struct qr_index_guard qr_attempt_guard(struct qr_attempt *attempt)
+{
+    return (struct qr_index_guard){guard, attempt};
+}
+
+/* ---- what the settings name ---- */
+
+bool qr_settings_embed(const struct qr_settings *settings)
+{
+    return strcmp(settings->embedding.provider, "none") != 0;
+}
+
+qr_rc qr_attempt_provider(struct qr_attempt *attempt, struct qr_provider **ret_provider, qr_err *err)
+{
+    const struct qr_settings *settings = &attempt->settings;
+    *ret_provider = NULL;
+    if (!qr_settings_embed(settings)) {
+        return QR_OK;
+    }
+    if (!attempt->context->provider && !attempt->own_provider) {
+        QR_TRY(qr_provider_create(&attempt->own_provider, settings->embedding.provider, settings->embedding.model,
+                                  settings->embedding.dimensions, err));
+    }
+    *ret_provider = attempt->context->provider ? attempt->context->provider : attempt->own_provider;
+    return QR_OK;
+}
+
+qr_rc qr_attempt_processor(struct qr_attempt *attempt, struct qr_processor **ret_processor, qr_err *err)
+{
+    const struct qr_settings *settings = &attempt->settings;
+    if (strcmp(settings->file_processor.kind, "none") == 0) {
+        return qr_fail(err, QR_CODE_UNSUPPORTED_TYPE, "the base has no file processor any more");
+    }
+    if (!attempt->context->processor && !attempt->own_processor) {
+        QR_TRY(qr_processor_command(&attempt->own_processor, settings->file_processor.argv, attempt->context->work_dir,
+                                    err));
+    }
+    *ret_processor = attempt->context->processor ? attempt->context->processor : attempt->own_processor;
+    return QR_OK;
+}
+
+qr_rc qr_attempt_analyser(struct qr_attempt *attempt, struct qr_analyser **ret_analyser, qr_err *err)
+{
+    if (strcmp(attempt->settings.assets.analysis, "test") != 0) {
+        return qr_fail(err, QR_CODE_UNSUPPORTED_TYPE, "the base analyses no assets");
+    }
+    if (!attempt->context->analyser && !attempt->own_analyser) {
+        QR_TRY(qr_analyser_test(&attempt->own_analyser, err));
+    }
+    *ret_analyser = attempt->context->analyser ? attempt->context->analyser : attempt->own_analyser;
+    return QR_OK;
+}
+
+/* ---- the outcome ---- */
+
+/* What ended for good is an event that somebody may see: durable. A failure whose code says "skip" becomes that. */
+void qr_outcome_set(struct qr_outcome *outcome, qr_rc rc, void *result)
+{
+    outcome->level = QR_DURABLE;
+    if (rc == QR_OK) {
+        outcome->kind = QR_OUTCOME_COMPLETED;
+        outcome->error = (qr_err){0};
+        outcome->result = result;
+    } else if (outcome->error.code == QR_CODE_BASE_FAILED) { /* THING-2 */
+        outcome->kind = QR_OUTCOME_SNOOZED;
+        outcome->delay_ms = HELD_MS;
+        outcome->level = QR_RELAXED;
+    } else {
+        const bool is_unwanted = rc == QR_STALE || rc == QR_NOT_FOUND;
+        const bool skips = qr_code_info(outcome->error.code)->policy == QR_POLICY_SKIP;
+        outcome->kind = is_unwanted && skips ? QR_OUTCOME_SKIPPED : QR_OUTCOME_FAILED;
+    }
+}
+
+/* ---- arguments ---- */
+
+static qr_rc parse_roots(const json_t *args, const struct qr_job_run *run, const char **ret_what, qr_uuid **ret_roots,
+                         size_t *ret_count, qr_err *err)
+{
+    const json_t *roots = json_object_get(args, "roots");
+    const char *what = json_string_value(json_object_get(args, "what"));
+    const size_t count = json_array_size(roots);
+    qr_uuid *ids = qr_arena_array(run->arena, count + 1, sizeof ids[0]);
+    const char *kept = qr_arena_copy(run->arena, qr_str_of(what ? what : ""));
+    if (!ids || !kept) {
+        return qr_handler_out_of_memory(err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *text = json_string_value(json_array_get(roots, i));
+        if (!text || !qr_uuid_parse(qr_str_of(text), &ids[i])) {
+            return qr_fail(err, QR_CODE_INTERNAL, "the job's arguments have a root that is no id");
+        }
+    }
+    *ret_roots = ids;
+    *ret_count = count;
+    if (ret_what) {
+        *ret_what = kept;
+    }
+    return QR_OK;
+}
+
+qr_rc qr_job_roots(const struct qr_job_run *run, const char **ret_what, qr_uuid **ret_roots, size_t *ret_count,
+                   qr_err *err)
+{
+    QR_JSON *args = NULL;
+    if (qr_json_parse(qr_str_of(run->job->args), &QR_JSON_REQUEST_LIMITS, &args, err) != QR_OK) {
+        return qr_fail(err, QR_CODE_INTERNAL, "the job's arguments are not JSON");
+    }
+    return parse_roots(args, run, ret_what, ret_roots, ret_count, err);
+}
+
+/* ---- where an item comes from ---- */
+
+struct find_root {
+    const struct qr_item *item;
+    struct qr_arena *arena;
+    bool found;
+    struct qr_item root;
+};
+
+static qr_rc find_root(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct find_root *find = arg;
+    const qr_str path = find->item->path;
+    find->found = false;
+    for (size_t at = 0; !find->found && at + QR_UUID_BYTES < path.len; at += QR_UUID_BYTES) {
+        qr_uuid id;
+        memcpy(id.bytes, path.ptr + at, QR_UUID_BYTES);
+        QR_TRY(qr_item_find(tx, id, find->arena, &find->found, &find->root, err));
+        find->found = find->found && find->root.type == QR_ITEM_DIRECTORY && find->root.source.len;
+    }
+    return QR_OK;
+}
+
+qr_rc qr_find_source_root(struct qr_db *db, const struct qr_item *item, struct qr_arena *arena, bool *ret_found,
+                          struct qr_item *ret_root, qr_err *err)
+{
+    struct find_root find = {.item = item, .arena = arena};
+    if (item->depth > 0) {
+        QR_TRY(qr_db_read(db, find_root, &find, err));
+    }
+    *ret_found = find.found || item->source.len;
+    *ret_root = find.found ? find.root : *item;
+    return QR_OK;
+}

@@ -1,0 +1,57 @@
+/* What handlers share: the look at base and item before anything is done, the guard of index writes, and the outcome. */
+#pragma once
+
+#include "handler/context.h"
+#include "model/stage_result.h"
+
+/* One attempt of a job about a base or an item. What is loaded lives in the arena of the run. */
+struct qr_attempt {
+    struct qr_job_run *run;
+    struct qr_handler_context *context;
+    struct qr_base base;
+    struct qr_settings settings;
+    struct qr_item item; /* of jobs about an item; else its id is all zero */
+    /* made when they are asked for, unless they are the context's */
+    struct qr_provider *own_provider;
+    struct qr_processor *own_processor;
+    struct qr_analyser *own_analyser;
+};
+
+#define QR_ATTEMPT(name) QR_CLEANUP(qr_attempt_done) struct qr_attempt name = {0}
+void qr_attempt_done(struct qr_attempt *attempt);
+
+/* GEN-1, in one read: loads the item, its base and the settings. False: *outcome says why nothing is to be done: `not_found`,
+ * `deleting`, `stale_generation`; or, while the base is failed, that the job is held until it is restored. A stage job's
+ * item must be active too. */
+bool qr_attempt_begin(struct qr_attempt *attempt, struct qr_job_run *run, struct qr_outcome *outcome);
+/* The same for a job about a base, in one of the states (QR_BASE_*) that `allowed` has a bit for. */
+bool qr_attempt_begin_base(struct qr_attempt *attempt, struct qr_job_run *run, uint32_t allowed,
+                           struct qr_outcome *outcome);
+
+/* The look again: before a step that is paid for or slow. Nothing is loaded. */
+qr_rc qr_attempt_check(struct qr_attempt *attempt, qr_err *err);
+/* Between batches: `cancelled` when the attempt is to end. */
+qr_rc qr_attempt_go_on(const struct qr_attempt *attempt, qr_err *err);
+/* For index writes: whether the job still runs under its fence. */
+struct qr_index_guard qr_attempt_guard(struct qr_attempt *attempt);
+
+/* NULL where the base embeds nothing. Not to be freed: qr_attempt_done does it. */
+qr_rc qr_attempt_provider(struct qr_attempt *attempt, struct qr_provider **ret_provider, qr_err *err);
+/* `invalid_value` when the base has none. */
+qr_rc qr_attempt_processor(struct qr_attempt *attempt, struct qr_processor **ret_processor, qr_err *err);
+qr_rc qr_attempt_analyser(struct qr_attempt *attempt, struct qr_analyser **ret_analyser, qr_err *err);
+bool qr_settings_embed(const struct qr_settings *settings);
+
+/* From what a handler's work returned to the outcome; its error is in outcome->error already. */
+void qr_outcome_set(struct qr_outcome *outcome, qr_rc rc, void *result);
+
+/* The ids of {"what": …, "roots": […]}, in the run's arena. `what` may be NULL. */
+qr_rc qr_job_roots(const struct qr_job_run *run, const char **ret_what, qr_uuid **ret_roots, size_t *ret_count,
+                   qr_err *err);
+
+/* The folder that was added and that the item is in: the topmost ancestor with a source, or the item itself; with its
+ * options. */
+qr_rc qr_find_source_root(struct qr_db *db, const struct qr_item *item, struct qr_arena *arena, bool *ret_found,
+                          struct qr_item *ret_root, qr_err *err);
+
+qr_rc qr_handler_out_of_memory(qr_err *err);

@@ -1,0 +1,275 @@
+/* Documents: canonical text, assets, and the way to a file processor.
+ *
+ * An asset is known again by its bytes: its id is made of the item's id and them. So the analysis of a picture is kept when
+ * the document is done once more (with the text that was read from it, or after a change elsewhere), and a document cannot
+ * be sent in circles by its own assets (TYPE-7). */
+#include "handler/document.h"
+
+#include "base/fs.h"
+#include "base/hash.h"
+#include "convert/convert.h"
+#include "store/assets.h"
+
+enum { ASSETS_MAX = 1000 };
+
+/* ---- warnings and facts ---- */
+
+qr_rc qr_document_warn(struct qr_attempt *attempt, struct qr_stage_result *result, const char *code,
+                       const char *message, qr_err *err)
+{
+    struct qr_warning *warnings = qr_arena_array(attempt->run->arena, result->warning_count + 1, sizeof warnings[0]);
+    if (!warnings) {
+        return qr_handler_out_of_memory(err);
+    }
+    if (result->warning_count) {
+        memcpy(warnings, result->warnings, result->warning_count * sizeof warnings[0]);
+    }
+    warnings[result->warning_count] = (struct qr_warning){code, message};
+    result->warnings = warnings;
+    result->warning_count++;
+    return QR_OK;
+}
+
+void qr_document_keep_facts(const struct qr_item *item, struct qr_stage_result *result)
+{
+    result->source_was_read = true;
+    result->size_bytes = item->size_bytes;
+    result->mtime_ns = item->mtime_ns;
+    result->has_hash = item->has_hash;
+    memcpy(result->content_hash, item->content_hash, sizeof result->content_hash);
+}
+
+void qr_document_discard(const struct qr_attempt *attempt, const struct qr_stage_result *result)
+{
+    const struct qr_artifacts *artifacts = attempt->context->artifacts;
+    if (result->text) {
+        qr_artifact_discard(artifacts, result->text);
+    }
+    if (result->source) {
+        qr_artifact_discard(artifacts, result->source);
+    }
+    for (size_t i = 0; i < result->asset_count; i++) {
+        qr_artifact_discard(artifacts, &result->assets[i].bytes);
+    }
+}
+
+/* ---- assets ---- */
+
+static qr_uuid asset_id(qr_uuid item_id, qr_str bytes)
+{
+    char item[QR_UUID_TEXT_SIZE];
+    unsigned char hash[QR_HASH_256_BYTES];
+    qr_uuid id;
+    qr_uuid_format(item_id, item);
+    qr_hash_256(qr_str_of(item), bytes, hash);
+    memcpy(id.bytes, hash, QR_UUID_BYTES);
+    return id;
+}
+
+static bool is_known(const struct qr_stage_result *result, qr_uuid id)
+{
+    for (size_t i = 0; i < result->asset_count; i++) {
+        if (qr_uuid_equal(result->assets[i].id, id)) {
+            return true; /* the same picture twice in one document */
+        }
+    }
+    return false;
+}
+
+static qr_rc add_asset(struct qr_attempt *attempt, struct qr_stage_result *result, qr_str bytes, size_t line,
+                       qr_err *err)
+{
+    struct qr_arena *arena = attempt->run->arena;
+    struct qr_new_asset *asset = &result->assets[result->asset_count];
+    const qr_uuid id = asset_id(attempt->item.id, bytes);
+    if (result->asset_count == ASSETS_MAX || is_known(result, id)) {
+        return QR_OK;
+    }
+    *asset = (struct qr_new_asset){.id = id,
+                                   .kind = "picture",
+                                   .mime = "application/octet-stream",
+                                   .place = qr_arena_printf(arena, "line %zu", line)};
+    if (!asset->place) {
+        return qr_handler_out_of_memory(err);
+    }
+    QR_TRY(qr_artifact_prepare(attempt->context->artifacts, qr_uuid_next(attempt->context->ids), QR_ARTIFACT_ASSET,
+                               bytes, arena, &asset->bytes, err));
+    result->asset_count++;
+    return QR_OK;
+}
+
+/* Where the base's analysis is "test", a line like this is a picture whose bytes are what follows the comma: tests make
+ * assets so, while no format that has pictures is read yet. */
+static qr_rc take_test_assets(struct qr_attempt *attempt, qr_str text, struct qr_stage_result *result, qr_err *err)
+{
+    const qr_str before = QR_STR("![asset](data:QUIRE-TEST,");
+    if (strcmp(attempt->settings.assets.analysis, "test") != 0 || !memmem(text.ptr, text.len, before.ptr, before.len)) {
+        return QR_OK;
+    }
+    result->assets = qr_arena_array(attempt->run->arena, ASSETS_MAX + 1, sizeof result->assets[0]);
+    if (!result->assets) {
+        return qr_handler_out_of_memory(err);
+    }
+    for (size_t line_number = 1; text.len; line_number++) {
+        qr_str line = qr_str_trim(qr_str_split(&text, '\n'));
+        if (qr_str_starts_with(line, before) && qr_str_ends_with(line, QR_STR(")"))) {
+            const qr_str bytes = {line.ptr + before.len, line.len - before.len - 1};
+            QR_TRY(add_asset(attempt, result, bytes, line_number, err));
+        }
+    }
+    return QR_OK;
+}
+
+struct asset_texts {
+    struct qr_attempt *attempt;
+    struct qr_stage_result *result;
+    struct qr_buf *out;
+    size_t start;
+};
+
+static void add_section(struct qr_buf *out, const struct qr_asset *asset)
+{
+    qr_buf_printf(out, "\n\n## %s, %s\n\n", asset->kind, asset->place);
+    qr_buf_add_text(out, asset->text);
+    qr_buf_add_char(out, '\n');
+}
+
+static qr_rc find_asset_texts(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct asset_texts *texts = arg;
+    struct qr_stage_result *result = texts->result;
+    qr_buf_clear(texts->out);
+    for (size_t i = 0; i < result->asset_count; i++) {
+        bool found;
+        struct qr_asset asset;
+        QR_TRY(qr_asset_find(tx, result->assets[i].id, texts->attempt->run->arena, &found, &asset, err));
+        result->assets[i].is_analysed = found && asset.status >= QR_ANALYSIS_COMPLETED;
+        if (found && asset.status == QR_ANALYSIS_COMPLETED && asset.text[0]) {
+            add_section(texts->out, &asset);
+        }
+    }
+    return QR_OK;
+}
+
+/* The text with a section for each asset that was read. */
+static qr_rc add_asset_texts(struct qr_attempt *attempt, struct qr_stage_result *result, qr_str *text, qr_err *err)
+{
+    if (result->asset_count == 0) {
+        return QR_OK;
+    }
+    QR_CLEANUP(qr_buf_done) struct qr_buf sections = {0};
+    struct asset_texts texts = {.attempt = attempt, .result = result, .out = &sections};
+    QR_TRY(qr_db_read(attempt->run->db, find_asset_texts, &texts, err));
+    QR_TRY(qr_buf_check(&sections, err));
+    if (sections.len == 0) {
+        return QR_OK;
+    }
+    char *all = qr_arena_alloc(attempt->run->arena, text->len + sections.len + 1);
+    if (!all) {
+        return qr_handler_out_of_memory(err);
+    }
+    memcpy(all, text->ptr, text->len);
+    memcpy(all + text->len, sections.data, sections.len);
+    *text = (qr_str){all, text->len + sections.len};
+    return QR_OK;
+}
+
+/* ---- the text ---- */
+
+qr_rc qr_document_keep_text(struct qr_attempt *attempt, qr_str text, struct qr_stage_result *result, qr_err *err)
+{
+    struct qr_new_artifact *artifact = qr_arena_alloc(attempt->run->arena, sizeof *artifact);
+    if (!artifact) {
+        return qr_handler_out_of_memory(err);
+    }
+    QR_TRY(qr_artifact_prepare(attempt->context->artifacts, qr_uuid_next(attempt->context->ids), QR_ARTIFACT_TEXT, text,
+                               attempt->run->arena, artifact, err));
+    result->text = artifact;
+    return QR_OK;
+}
+
+qr_rc qr_document_take(struct qr_attempt *attempt, qr_str bytes, struct qr_stage_result *result, qr_str *ret_text,
+                       qr_err *err)
+{
+    qr_str text;
+    const char *mime, *title;
+    QR_TRY(qr_convert_text(bytes, attempt->run->arena, &text, &mime, &title, &result->warnings, &result->warning_count,
+                           err));
+    result->title = title;
+    result->mime = attempt->item.mime[0] ? NULL : mime;
+    QR_TRY(take_test_assets(attempt, text, result, err));
+    QR_TRY(add_asset_texts(attempt, result, &text, err));
+    QR_TRY(qr_document_keep_text(attempt, text, result, err));
+    *ret_text = text;
+    return QR_OK;
+}
+
+/* ---- file processors ---- */
+
+/* Owned bytes have no path: a copy is made below the work folder, under a name that the end of the ticket finds again. */
+static const char *submitted_path(const struct qr_attempt *attempt)
+{
+    char item[QR_UUID_TEXT_SIZE];
+    qr_uuid_format(attempt->item.id, item);
+    return qr_arena_printf(attempt->run->arena, "%s/source-%s-%lld", attempt->context->work_dir, item,
+                           (long long)attempt->item.generation);
+}
+
+struct owned_source {
+    const struct qr_attempt *attempt;
+    bool found;
+    struct qr_artifact artifact;
+};
+
+static qr_rc find_owned(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct owned_source *owned = arg;
+    return qr_artifact_find(tx, owned->attempt->item.id, QR_ARTIFACT_SOURCE, 0, owned->attempt->run->arena,
+                            &owned->found, &owned->artifact, err);
+}
+
+static qr_rc write_copy(struct qr_attempt *attempt, const struct qr_artifact *artifact, const char **ret_path,
+                        qr_err *err)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf bytes = {0};
+    const char *path = submitted_path(attempt);
+    const struct qr_io *io = attempt->context->artifacts->io ? attempt->context->artifacts->io : qr_io_system();
+    if (!path) {
+        return qr_handler_out_of_memory(err);
+    }
+    QR_TRY(qr_artifact_read(attempt->context->artifacts, attempt->run->db, artifact, &bytes, err));
+    QR_TRY(qr_fs_make_dirs(io, attempt->context->work_dir, 0700, err));
+    QR_TRY(qr_fs_replace(io, path, qr_buf_str(&bytes), 0600, err));
+    *ret_path = path;
+    return QR_OK;
+}
+
+qr_rc qr_document_submit(struct qr_attempt *attempt, struct qr_stage_result *result, qr_err *err)
+{
+    const struct qr_item *item = &attempt->item;
+    struct owned_source owned = {.attempt = attempt};
+    struct qr_processor *processor;
+    const char *path = item->source.ptr;
+    QR_TRY(qr_attempt_processor(attempt, &processor, err));
+    QR_TRY(qr_db_read(attempt->run->db, find_owned, &owned, err));
+    if (owned.found && (owned.artifact.generation == item->generation || item->source.len == 0)) {
+        QR_TRY(write_copy(attempt, &owned.artifact, &path, err));
+    }
+    QR_TRY(qr_attempt_check(attempt, err)); /* GEN-1: it may be paid for */
+    QR_TRY(processor->submit(processor, path, item->name, attempt->run->arena, &result->ticket, err));
+    result->reached = QR_REACHED_TICKET;
+    return QR_OK;
+}
+
+void qr_document_forget_submitted(struct qr_attempt *attempt)
+{
+    struct qr_processor *processor;
+    if (qr_attempt_processor(attempt, &processor, NULL) == QR_OK) {
+        processor->cancel(processor, attempt->item.ticket);
+    }
+    const char *path = submitted_path(attempt);
+    const struct qr_io *io = attempt->context->artifacts->io ? attempt->context->artifacts->io : qr_io_system();
+    if (path && attempt->context->work_dir) {
+        (void)!qr_fs_remove(io, path, NULL);
+    }
+}

@@ -1,0 +1,248 @@
+#include "support/workshop.h"
+
+#include "base/fs.h"
+#include "support/jobs_fixture.h"
+
+#include <unistd.h>
+
+static void must(qr_rc rc, const qr_err *err)
+{
+    if (rc != QR_OK) {
+        QR_FAIL("%s (%s)", err->msg, qr_code_info(err->code)->name);
+    }
+}
+
+/* ---- opening ---- */
+
+void qr_shop_open(struct qr_shop *shop, struct qr_test *t, const char *settings)
+{
+    *shop = (struct qr_shop){0};
+    struct qr_desk *desk = &shop->desk;
+    qr_err err;
+    qr_desk_open(desk, t, settings);
+    snprintf(shop->index_dir, sizeof shop->index_dir, "%s/index", t->dir);
+    snprintf(shop->work_dir, sizeof shop->work_dir, "%s/work", t->dir);
+    if (qr_test_on_postgres(t)) {
+        shop->index_options.main_db = desk->db;
+    } else {
+        shop->index_options.dir = shop->index_dir;
+    }
+    shop->context = (struct qr_handler_context){
+        .db = desk->db, .ids = &desk->ids, .artifacts = &desk->artifacts, .work_dir = shop->work_dir};
+    must(qr_index_set_open(&shop->context.index, &shop->index_options, &err), &err);
+    qr_shop_make_folder(shop, "");
+}
+
+void qr_shop_close(struct qr_shop *shop)
+{
+    qr_index_set_close(shop->context.index);
+    qr_desk_close(&shop->desk);
+}
+
+/* ---- working ---- */
+
+static qr_rc sync_index(const struct qr_ended *ended, size_t count, void *arg, qr_err *err)
+{
+    const struct qr_shop *shop = QR_CONTAINER_OF((const struct qr_workflow *)arg, const struct qr_shop, desk.workflow);
+    for (size_t i = 0; i < count; i++) {
+        if (qr_uuid_equal(ended[i].job->base_id, shop->desk.base_id) &&
+            strcmp(ended[i].job->type, "delete-base") != 0) {
+            return qr_index_sync(shop->context.index, shop->desk.base_id, err);
+        }
+    }
+    return QR_OK;
+}
+
+static void work(struct qr_shop *shop, const char *queues)
+{
+    struct qr_desk *desk = &shop->desk;
+    struct qr_runner *runner;
+    qr_err err;
+    struct qr_runner_options options = {
+        .db = desk->db,
+        .ids = &desk->ids,
+        .clock = desk->ids.clock,
+        .rand = qr_rand_system(),
+        .handlers = shop->handlers,
+        .handler_count = qr_handlers(&shop->context, shop->handlers),
+        .plan = qr_workflow_plan(&desk->workflow),
+        .slots = {[QR_QUEUE_EXPAND] = 2,
+                  [QR_QUEUE_CONVERT] = 2,
+                  [QR_QUEUE_EMBED] = 1,
+                  [QR_QUEUE_ASSETS] = 1,
+                  [QR_QUEUE_DELETE] = 1},
+        .name = "shop",
+        .owns_all = true,
+        .stuck_max = 8,
+    };
+    options.plan.before = sync_index;
+    must(qr_runner_start(&runner, &options, &err), &err);
+    char due[160];
+    snprintf(due, sizeof due,
+             "SELECT count(*) FROM job WHERE (state IN (1, 3, 4) OR (state = 2 AND run_at <= %lld)) AND queue IN %s",
+             (long long)qr_clock_wall_ms(desk->ids.clock), queues);
+    while (qr_desk_i64(desk, due) > 0) {
+        qr_world_pause_briefly();
+    }
+    QR_CHECK(qr_runner_stop(runner, 60000));
+    qr_desk_check(desk);
+}
+
+void qr_shop_work(struct qr_shop *shop)
+{
+    work(shop, "(1, 2, 3, 4, 5)");
+}
+
+void qr_shop_work_but_deletes(struct qr_shop *shop)
+{
+    work(shop, "(1, 2, 3, 4)");
+}
+
+void qr_shop_work_after(struct qr_shop *shop, int64_t ms)
+{
+    qr_test_clock_advance(ms);
+    qr_shop_work(shop);
+}
+
+/* ---- sources ---- */
+
+const char *qr_shop_path(struct qr_shop *shop, const char *name)
+{
+    char below[128];
+    snprintf(below, sizeof below, "src%s%s", *name ? "/" : "", name);
+    return qr_test_path(shop->desk.t, below);
+}
+
+void qr_shop_write(struct qr_shop *shop, const char *name, const char *content)
+{
+    qr_err err;
+    must(qr_fs_replace(qr_io_system(), qr_shop_path(shop, name), qr_str_of(content), 0644, &err), &err);
+}
+
+void qr_shop_make_folder(struct qr_shop *shop, const char *name)
+{
+    qr_err err;
+    must(qr_fs_make_dirs(qr_io_system(), qr_shop_path(shop, name), 0755, &err), &err);
+}
+
+void qr_shop_remove(struct qr_shop *shop, const char *name)
+{
+    QR_CHECK_INT(0, remove(qr_shop_path(shop, name)));
+}
+
+static qr_uuid add(struct qr_shop *shop, enum qr_item_type type, const char *name, const char *options)
+{
+    const struct qr_add_item item = {
+        .type = type, .source = qr_str_of(qr_shop_path(shop, name)), .options = qr_str_of(options)};
+    const struct qr_add request = {.base_id = shop->desk.base_id, .items = &item, .count = 1};
+    struct qr_added *added;
+    qr_err err;
+    must(qr_workflow_add(&shop->desk.workflow, &request, &shop->desk.arena, &added, &err), &err);
+    return added[0].id;
+}
+
+qr_uuid qr_shop_add_file(struct qr_shop *shop, const char *name, const char *options)
+{
+    return add(shop, QR_ITEM_FILE, name, options);
+}
+
+qr_uuid qr_shop_add_folder(struct qr_shop *shop, const char *name, const char *options)
+{
+    return add(shop, QR_ITEM_DIRECTORY, name, options);
+}
+
+/* ---- requests ---- */
+
+typedef qr_rc request_fn(const struct qr_workflow *workflow, const struct qr_selection *selection,
+                         struct qr_arena *arena, struct qr_selection_answer *ret_answer, qr_err *err);
+
+static void request(struct qr_shop *shop, request_fn *fn, qr_uuid id)
+{
+    const struct qr_selection selection = {shop->desk.base_id, &id, 1};
+    struct qr_selection_answer answer;
+    qr_err err;
+    must(fn(&shop->desk.workflow, &selection, &shop->desk.arena, &answer, &err), &err);
+}
+
+static qr_rc reindex(const struct qr_workflow *workflow, const struct qr_selection *selection, struct qr_arena *arena,
+                     struct qr_selection_answer *ret_answer, qr_err *err)
+{
+    struct qr_status_counts counts;
+    struct qr_reindex_estimate estimate;
+    return qr_workflow_reindex(workflow, selection, false, arena, ret_answer, &counts, &estimate, err);
+}
+
+void qr_shop_refresh(struct qr_shop *shop, qr_uuid id)
+{
+    request(shop, qr_workflow_refresh, id);
+}
+
+void qr_shop_reindex(struct qr_shop *shop, qr_uuid id)
+{
+    request(shop, reindex, id);
+}
+
+void qr_shop_retry(struct qr_shop *shop, qr_uuid id)
+{
+    request(shop, qr_workflow_retry, id);
+}
+
+void qr_shop_delete(struct qr_shop *shop, qr_uuid id)
+{
+    request(shop, qr_workflow_delete, id);
+}
+
+/* ---- looking ---- */
+
+enum { LOOKED_AT_MAX = 200 };
+
+size_t qr_shop_chunks(struct qr_shop *shop, qr_uuid item_id, int64_t generation)
+{
+    struct qr_chunk_row *rows;
+    size_t count;
+    qr_err err;
+    must(qr_index_chunks(shop->context.index, shop->desk.base_id, item_id, generation, 0, false, 10000,
+                         &shop->desk.arena, &rows, &count, &err),
+         &err);
+    return count;
+}
+
+size_t qr_shop_hits(struct qr_shop *shop, const char *query)
+{
+    struct qr_index_hit hits[LOOKED_AT_MAX];
+    size_t count;
+    qr_err err;
+    must(qr_index_sync(shop->context.index, shop->desk.base_id, &err), &err);
+    must(qr_index_search_text(shop->context.index, shop->desk.base_id, qr_str_of(query), LOOKED_AT_MAX, NULL, NULL,
+                              hits, &count, &err),
+         &err);
+    return count;
+}
+
+static size_t extents_of(struct qr_shop *shop, int64_t *ret_vectors)
+{
+    struct qr_index_extent extents[LOOKED_AT_MAX];
+    size_t count;
+    qr_err err;
+    must(qr_index_extents(shop->context.index, shop->desk.base_id, (qr_uuid){0}, 0, LOOKED_AT_MAX, extents, &count,
+                          &err),
+         &err);
+    *ret_vectors = 0;
+    for (size_t i = 0; i < count; i++) {
+        *ret_vectors += extents[i].vector_count;
+    }
+    return count;
+}
+
+size_t qr_shop_extents(struct qr_shop *shop)
+{
+    int64_t ignored;
+    return extents_of(shop, &ignored);
+}
+
+int64_t qr_shop_vectors(struct qr_shop *shop)
+{
+    int64_t vectors;
+    extents_of(shop, &vectors);
+    return vectors;
+}

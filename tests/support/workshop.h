@@ -1,0 +1,54 @@
+/* The workflow in a test with everything real: entry points, plan, runner, handlers, index store. The test makes sources and
+ * requests, lets all jobs run until none is left, and looks at what there is.
+ *
+ * After each round the invariants of workflow_fixture.h are looked at. */
+#pragma once
+
+#include "handler/context.h"
+#include "job/runner.h"
+#include "support/workflow_fixture.h"
+
+struct qr_shop {
+    struct qr_desk desk;
+    struct qr_handler_context context; /* put a provider, processor or analyser of the test's own here */
+    struct qr_handler handlers[QR_JOB_TYPE_END];
+    struct qr_index_options index_options;
+    char index_dir[160], work_dir[160];
+};
+
+void qr_shop_open(struct qr_shop *shop, struct qr_test *t, const char *settings);
+void qr_shop_close(struct qr_shop *shop);
+
+/* Runs jobs until none is queued or running; those that are due later stay. */
+void qr_shop_work(struct qr_shop *shop);
+/* The same where the queue of deletes is paused. */
+void qr_shop_work_but_deletes(struct qr_shop *shop);
+/* Moves the clock, then the same. */
+void qr_shop_work_after(struct qr_shop *shop, int64_t ms);
+
+/* ---- sources, below "src" in the test's folder ---- */
+
+const char *qr_shop_path(struct qr_shop *shop, const char *name);
+void qr_shop_write(struct qr_shop *shop, const char *name, const char *content);
+void qr_shop_make_folder(struct qr_shop *shop, const char *name);
+void qr_shop_remove(struct qr_shop *shop, const char *name); /* a file or an empty folder */
+/* Adds the file or folder. */
+qr_uuid qr_shop_add_file(struct qr_shop *shop, const char *name, const char *options);
+qr_uuid qr_shop_add_folder(struct qr_shop *shop, const char *name, const char *options);
+
+/* ---- requests on one item or root ---- */
+
+void qr_shop_refresh(struct qr_shop *shop, qr_uuid id);
+void qr_shop_reindex(struct qr_shop *shop, qr_uuid id);
+void qr_shop_retry(struct qr_shop *shop, qr_uuid id);
+void qr_shop_delete(struct qr_shop *shop, qr_uuid id);
+
+/* ---- looking ---- */
+
+/* Chunks of the generation, and how many chunks the text search finds; all generations count. */
+size_t qr_shop_chunks(struct qr_shop *shop, qr_uuid item_id, int64_t generation);
+size_t qr_shop_hits(struct qr_shop *shop, const char *query);
+/* Rows of any (item, generation) in the base's index. */
+size_t qr_shop_extents(struct qr_shop *shop);
+/* Chunks of any generation that have a vector. */
+int64_t qr_shop_vectors(struct qr_shop *shop);
