@@ -199,7 +199,9 @@ void qr_instance_close(struct quire *quire)
     if (!quire) {
         return;
     }
-    qr_instance_stop_work(quire, 0);
+    if (!qr_instance_stop_work(quire, 0)) {
+        return; /* left as it is, for the thread that cannot be ended */
+    }
     qr_index_set_close(quire->index);
     qr_db_close(quire->db);
     qr_free(quire->artifact_dir);

@@ -104,7 +104,7 @@ static json_t *chunks_json(const struct qr_chunk_row *rows, size_t count, int li
             data = NULL;
         }
     }
-    json_t *cursor = count > page ? json_sprintf("%lld", (long long)rows[page].chunk.ordinal) : json_null();
+    json_t *cursor = rows && count > page ? json_sprintf("%lld", (long long)rows[page].chunk.ordinal) : json_null();
     return json_pack("{s:o, s:o}", "data", data, "next_cursor", cursor);
 }
 

@@ -65,13 +65,13 @@ static json_t *progress_json(const struct qr_stage_view *stage)
 static json_t *counts_json(const struct qr_item *item)
 {
     const struct qr_child_counts *counts = &item->counts;
+    const json_int_t total = counts->completed + counts->failed + counts->active + counts->idle;
     if (!item->is_container) {
         return json_null();
     }
-    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "total",
-                     (json_int_t)(counts->completed + counts->failed + counts->active + counts->idle), "completed",
-                     (json_int_t)counts->completed, "failed", (json_int_t)counts->failed, "active",
-                     (json_int_t)counts->active, "idle", (json_int_t)counts->idle);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "total", total, "completed", (json_int_t)counts->completed, "failed",
+                     (json_int_t)counts->failed, "active", (json_int_t)counts->active, "idle",
+                     (json_int_t)counts->idle);
 }
 
 static json_t *error_json(const struct qr_item *item)

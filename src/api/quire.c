@@ -73,7 +73,7 @@ int quire_start_work(struct quire *quire, struct quire_error *error)
 
 void quire_stop_work(struct quire *quire, int grace_ms)
 {
-    qr_instance_stop_work(quire, grace_ms);
+    (void)qr_instance_stop_work(quire, grace_ms);
 }
 
 int quire_call(struct quire *quire, const char *method, const char *path, const char *body,

@@ -2,7 +2,7 @@
 #include "api/router.h"
 
 static const struct qr_route routes[] = {
-    {"POST", "/api/v1/check", qr_route_check, "", "", "Looks through the whole database for damage."},
+    {"POST", "/api/v1/check", qr_route_check, "", "repair limit", "Looks through everything stored for damage."},
     {"GET", "/api/v1/bases", qr_route_bases_list, "limit cursor", "", "Bases, oldest first."},
     {"POST", "/api/v1/bases", qr_route_bases_add, "", "name settings", "Makes a base."},
     {"GET", "/api/v1/bases/{b}", qr_route_bases_show, "", "", "One base."},

@@ -108,7 +108,7 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
         .handler_count = qr_handlers(&work->context, work->handlers),
         .plan = plan_of(quire),
         .slots = {[QR_QUEUE_EXPAND] = 1,
-                  [QR_QUEUE_CONVERT] = QR_MIN(cores + 1, 16),
+                  [QR_QUEUE_CONVERT] = QR_MIN(2 * cores + 2, 16), /* several wait for one commit of the index */
                   [QR_QUEUE_EMBED] = QR_MIN(cores + 1, 8),
                   [QR_QUEUE_ASSETS] = 1,
                   [QR_QUEUE_DELETE] = 1},
@@ -118,6 +118,7 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
         .stuck_max = STUCK_MAX,
     };
     QR_TRY(qr_runner_start(&work->runner, &options, err));
+    qr_beat_spare(work->beat, work->runner);
     return QR_OK;
 }
 
@@ -138,16 +139,16 @@ qr_rc qr_instance_start_work(struct quire *quire, qr_err *err)
     rc = rc == QR_OK ? start_runner(work, err) : rc;
     rc = rc == QR_OK ? qr_beat_start(work->beat, err) : rc;
     if (rc != QR_OK) {
-        qr_instance_stop_work(quire, 0);
+        (void)qr_instance_stop_work(quire, 0);
     }
     return rc;
 }
 
-void qr_instance_stop_work(struct quire *quire, int64_t grace_ms)
+bool qr_instance_stop_work(struct quire *quire, int64_t grace_ms)
 {
     struct qr_work *work = quire->work;
     if (!work) {
-        return;
+        return true;
     }
     qr_beat_free(work->beat);
     const bool all_ended = !work->runner || qr_runner_stop(work->runner, grace_ms);
@@ -155,4 +156,5 @@ void qr_instance_stop_work(struct quire *quire, int64_t grace_ms)
     if (all_ended) { /* a handler that did not return still uses its context */
         qr_free(work);
     }
+    return all_ended;
 }

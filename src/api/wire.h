@@ -5,5 +5,6 @@
 
 /* Recovery first, then jobs are run. Does nothing where it was started already. */
 qr_rc qr_instance_start_work(struct quire *quire, qr_err *err);
-/* Waits up to `grace_ms` for what runs; what has not ended by then is handed back. Does nothing where there is none. */
-void qr_instance_stop_work(struct quire *quire, int64_t grace_ms);
+/* Waits up to `grace_ms` for what runs; what has not ended by then is handed back. Does nothing where there is none. False: a handler
+ * did not return, and still uses what is open. */
+bool qr_instance_stop_work(struct quire *quire, int64_t grace_ms);

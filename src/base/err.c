@@ -1,6 +1,8 @@
 /* Owns the error table. Pure. */
 #include "base/err.h"
 
+#include "base/str.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -61,6 +63,29 @@ static void end_at_character(char msg[static QR_ERR_MSG_SIZE])
     msg[len] = '\0';
 }
 
+/* A message goes to databases, to JSON and to terminals, and may quote anything: a name of a file, a foreign program. So
+ * whatever is not UTF-8 and all control characters become '?', and white space a space: it stays one line of text. */
+static void make_text(char msg[static QR_ERR_MSG_SIZE])
+{
+    end_at_character(msg);
+    size_t len = 0;
+    for (qr_str rest = qr_str_of(msg); rest.len > 0;) {
+        const size_t char_len = qr_utf8_char_len(rest);
+        const unsigned char first = (unsigned char)rest.ptr[0];
+        const bool is_space = first >= '\t' && first <= '\r';
+        const bool is_c1 = char_len == 2 && first == 0xC2 && (unsigned char)rest.ptr[1] < 0xA0;
+        if (char_len == 0 || first < ' ' || first == 0x7F || is_c1) {
+            msg[len++] = is_space ? ' ' : '?';
+        } else {
+            memmove(msg + len, rest.ptr, char_len);
+            len += char_len;
+        }
+        const size_t used = QR_MAX(char_len, (size_t)1);
+        rest = (qr_str){rest.ptr + used, rest.len - used};
+    }
+    msg[len] = '\0';
+}
+
 qr_rc qr_failv(qr_err *err, qr_code code, const char *fmt, va_list args)
 {
     const qr_rc rc = qr_code_info(code)->rc;
@@ -68,7 +93,7 @@ qr_rc qr_failv(qr_err *err, qr_code code, const char *fmt, va_list args)
         /* formatted aside first: an argument may be the old message itself */
         char msg[QR_ERR_MSG_SIZE];
         vsnprintf(msg, sizeof msg, fmt, args);
-        end_at_character(msg);
+        make_text(msg);
         err->rc = rc;
         err->code = code;
         memcpy(err->msg, msg, sizeof msg);
@@ -134,6 +159,7 @@ qr_rc qr_fail_errno(qr_err *err, int errnum, const char *fmt, ...)
         const size_t used = strlen(err->msg);
         char reason[128];
         snprintf(err->msg + used, sizeof err->msg - used, ": %s", strerror_r(errnum, reason, sizeof reason));
+        make_text(err->msg);
     }
     return rc;
 }
@@ -150,5 +176,6 @@ void qr_err_prefix(qr_err *err, const char *fmt, ...)
     va_end(args);
     const size_t used = strlen(msg);
     snprintf(msg + used, sizeof msg - used, ": %.*s", (int)(sizeof msg - used), err->msg);
+    make_text(msg);
     memcpy(err->msg, msg, sizeof msg);
 }

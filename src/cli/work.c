@@ -11,7 +11,7 @@ enum {
     PAUSE_MS_MIN = 10, /* grows, so that a note is done at once and a folder costs nothing to watch */
     PAUSE_MS_MAX = 200,
     LINE_EVERY_MS = 5000, /* on a pipe */
-    GRACE_MS = 10000,
+    GRACE_MS = 2000,      /* for what still runs when we stop; then it goes back to its queue */
 };
 
 /* ---- on and off ---- */

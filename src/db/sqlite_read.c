@@ -69,17 +69,24 @@ void qr_sqlite_readers_resume(struct sqlite_db *db)
 
 /* ---- a read ---- */
 
+/* Kept prepared, like all statements: reads are many and short. */
+static qr_rc run_command(struct sqlite_conn *conn, const char *sql, qr_err *err)
+{
+    int64_t ignored;
+    return qr_sqlite_exec(&conn->tx, sql, QR_NO_VALS, &ignored, err);
+}
+
 static qr_rc read_on(struct sqlite_db *db, struct sqlite_conn *conn, qr_tx_fn *fn, void *arg, qr_err *err)
 {
     conn->deadline_mono_ms = 0; /* BEGIN itself is not read work */
     qr_tx_begin(&conn->tx, &qr_driver_sqlite, &db->base);
-    QR_TRY(qr_sqlite_conn_exec(conn, "BEGIN", "beginning a read", err));
+    QR_TRY(run_command(conn, "BEGIN", err));
     conn->deadline_mono_ms = qr_clock_mono_ms(conn->clock) + db->read_deadline_ms;
     const qr_rc rc = qr_tx_run(&conn->tx, fn, arg, err);
     conn->deadline_mono_ms = 0;
     /* an error may have ended the transaction already; there is nothing to lose in a read */
     if (!sqlite_conn_rolled_back(conn)) {
-        sqlite3_exec(conn->handle, "ROLLBACK", NULL, NULL, NULL);
+        (void)!run_command(conn, "ROLLBACK", NULL);
     }
     return rc;
 }

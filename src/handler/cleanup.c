@@ -41,8 +41,7 @@ static void cancel_tickets(const struct step *step)
     for (size_t i = 0; i < step->count; i++) {
         const struct qr_item *item = &step->items[i];
         struct qr_processor *processor;
-        const bool has_ticket = item->ticket[0] && item->status != QR_ITEM_DELETING; /* there it names the cleanup */
-        if (has_ticket && attempt->settings.file_processor.kind &&
+        if (item->ticket[0] && attempt->settings.file_processor.kind &&
             qr_attempt_processor(attempt, &processor, NULL) == QR_OK) {
             processor->cancel(processor, item->ticket);
         }

@@ -102,6 +102,18 @@ static qr_rc look_at_living_base(struct qr_tx *tx, void *arg, qr_err *err)
     return look->base.status == QR_BASE_DELETING ? fail_deleting("base", err) : QR_OK;
 }
 
+/* And whether the job is still this worker's: while it stood still, another may have been given it (FENCE-1). */
+static qr_rc look_again(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct look *look = arg;
+    bool is_held;
+    QR_TRY(qr_jobs_runs_under(tx, look->job->id, look->job->fence, &is_held, err));
+    if (!is_held) {
+        return qr_fail(err, QR_CODE_LOST, "the job is not this worker's any more");
+    }
+    return qr_uuid_is_zero(look->job->item_id) ? look_at_living_base(tx, arg, err) : look_at_both(tx, arg, err);
+}
+
 static void start(struct qr_attempt *attempt, struct qr_job_run *run)
 {
     attempt->run = run;
@@ -162,8 +174,7 @@ qr_rc qr_attempt_check(struct qr_attempt *attempt, qr_err *err)
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct look look = {.job = attempt->run->job, .arena = &arena};
-    return qr_db_read(attempt->run->db, qr_uuid_is_zero(attempt->item.id) ? look_at_living_base : look_at_both, &look,
-                      err);
+    return qr_db_read(attempt->run->db, look_again, &look, err);
 }
 
 struct hold {

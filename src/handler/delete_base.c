@@ -89,7 +89,7 @@ static qr_rc delete_base(struct qr_attempt *attempt, qr_err *err)
     QR_FAILPOINT("base.delete.index.done", err);
     QR_TRY(remove_items(attempt, err));
     /* once more before the row goes: a handler that had not noticed yet may have opened the store, which makes it */
-    QR_TRY(qr_index_drop(attempt->context->index, attempt->base.id, err));
+    QR_TRY(qr_index_retire(attempt->context->index, attempt->base.id, err));
     return remove_rest(attempt, err);
 }
 

@@ -1,7 +1,12 @@
 /* delete-subtree: takes away what is marked as deleting, from the deepest up (TYPE-8, DEL-5). A root that is not marked is
- * never touched, whatever the job says. */
+ * never touched, whatever the job says.
+ *
+ * Nobody waits for it: what is deleting is hidden already. So after each window it lets those go first that somebody waits
+ * for, and sleeps several times as long as it has worked. */
 #include "handler/cleanup.h"
 #include "handler/handlers.h"
+
+enum { REST_FACTOR = 6, REST_MS_MIN = 20, REST_MS_MAX = 10000 };
 
 struct window {
     const struct qr_attempt *attempt;
@@ -27,7 +32,22 @@ static qr_rc next_window(struct qr_tx *tx, void *arg, qr_err *err)
                        : QR_OK;
 }
 
-static qr_rc delete_root(struct qr_attempt *attempt, qr_uuid root_id, int64_t *done, qr_err *err)
+/* Jobs that bring items on their way. */
+static qr_rc look_for_others(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    static const enum qr_queue queues[] = {QR_QUEUE_EXPAND, QR_QUEUE_CONVERT, QR_QUEUE_EMBED};
+    bool *others_wait = arg;
+    *others_wait = false;
+    for (size_t i = 0; i < QR_COUNT(queues) && !*others_wait; i++) {
+        int64_t count;
+        QR_TRY(qr_jobs_count(tx, queues[i], QR_JOB_QUEUED, 1, &count, err));
+        *others_wait = count > 0;
+    }
+    return QR_OK;
+}
+
+/* *ret_rests: it is not over, but others wait. */
+static qr_rc delete_root(struct qr_attempt *attempt, qr_uuid root_id, int64_t *done, bool *ret_rests, qr_err *err)
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
@@ -41,17 +61,24 @@ static qr_rc delete_root(struct qr_attempt *attempt, qr_uuid root_id, int64_t *d
         QR_TRY(qr_cleanup_items(attempt, window.items, window.count, true, err));
         *done += (int64_t)window.count;
         qr_job_progress(attempt->run, *done, 0);
+        if (window.count == QR_CLEANUP_WINDOW) {
+            QR_TRY(qr_db_read(attempt->run->db, look_for_others, ret_rests, err));
+            if (*ret_rests) {
+                return QR_OK;
+            }
+        }
     }
 }
 
-static qr_rc delete_roots(struct qr_attempt *attempt, qr_err *err)
+static qr_rc delete_roots(struct qr_attempt *attempt, bool *ret_rests, qr_err *err)
 {
     qr_uuid *roots;
     size_t count;
-    int64_t done = 0;
+    int64_t done = attempt->run->job->progress_done;
+    *ret_rests = false;
     QR_TRY(qr_job_roots(attempt->run, NULL, &roots, &count, err));
-    for (size_t i = 0; i < count; i++) {
-        QR_TRY(delete_root(attempt, roots[i], &done, err));
+    for (size_t i = 0; i < count && !*ret_rests; i++) {
+        QR_TRY(delete_root(attempt, roots[i], &done, ret_rests, err));
     }
     return QR_OK;
 }
@@ -65,5 +92,14 @@ void qr_handle_delete_subtree(struct qr_job_run *run, struct qr_outcome *ret_out
     }
     /* of settings that cannot be read only the file processor would be needed */
     (void)!qr_settings_parse_text(attempt.base.settings, run->arena, &attempt.settings, NULL);
-    qr_outcome_set(ret_outcome, delete_roots(&attempt, &ret_outcome->error), NULL);
+    const int64_t began_ms = qr_clock_mono_ms(run->clock);
+    bool rests;
+    const qr_rc rc = delete_roots(&attempt, &rests, &ret_outcome->error);
+    qr_outcome_set(ret_outcome, rc, NULL);
+    if (rc == QR_OK && rests) {
+        const int64_t rest_ms = REST_FACTOR * (qr_clock_mono_ms(run->clock) - began_ms);
+        ret_outcome->kind = QR_OUTCOME_SNOOZED;
+        ret_outcome->delay_ms = QR_MIN(QR_MAX(rest_ms, (int64_t)REST_MS_MIN), (int64_t)REST_MS_MAX);
+        ret_outcome->level = QR_RELAXED;
+    }
 }

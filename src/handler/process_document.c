@@ -153,9 +153,11 @@ static qr_rc take_text(struct qr_attempt *attempt, const struct source *source, 
 {
     QR_TRY(source->is_text ? reuse_text(attempt, source, result, ret_text, err)
                            : qr_document_take(attempt, qr_buf_str(&source->bytes), result, ret_text, err));
-    return source->is_fallback ? qr_document_warn(attempt, result, "source_missing",
-                                                  "the file is gone; what was read before was used", err)
-                               : QR_OK;
+    if (!source->is_fallback) {
+        return QR_OK;
+    }
+    result->mtime_ns = -1; /* the row may know a newer file already, which was not read: it is new when it comes back */
+    return qr_document_warn(attempt, result, "source_missing", "the file is gone; what was read before was used", err);
 }
 
 static qr_rc process(struct qr_attempt *attempt, struct qr_stage_result *result, qr_err *err)

@@ -6,6 +6,7 @@
 #include "base/failpoint.h"
 #include "handler/common.h"
 #include "handler/handlers.h"
+#include "handler/sweep.h"
 #include "store/assets.h"
 #include "store/change.h"
 
@@ -64,6 +65,10 @@ static qr_rc purge_item(struct qr_attempt *attempt, qr_err *err)
 void qr_handle_purge(struct qr_job_run *run, struct qr_outcome *ret_outcome)
 {
     QR_ATTEMPT(attempt);
+    if (qr_uuid_is_zero(run->job->item_id)) {
+        qr_sweep(run, ret_outcome);
+        return;
+    }
     if (qr_attempt_begin_base(&attempt, run, QR_BIT(QR_BASE_READY), ret_outcome)) {
         qr_outcome_set(ret_outcome, purge_item(&attempt, &ret_outcome->error), NULL);
         ret_outcome->level = QR_RELAXED;

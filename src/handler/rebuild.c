@@ -48,7 +48,7 @@ qr_rc qr_index_require_own(struct qr_attempt *attempt, qr_err *err)
     bool is_own;
     QR_TRY(qr_index_is_own(attempt->context->index, &attempt->base, &is_own, err));
     return is_own ? QR_OK
-                  : qr_fail(err, QR_CODE_UNAVAILABLE, "the base's index is missing or not its own; it must be rebuilt");
+                  : qr_fail(err, QR_CODE_INDEX_LOST, "the base's index is missing or not its own; it is rebuilt first");
 }
 
 /* ---- rebuilding ---- */

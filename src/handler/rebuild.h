@@ -3,7 +3,7 @@
 
 #include "handler/common.h"
 
-/* Before chunks are written: a store that was never used gets its stamp. `unavailable` when the store is not the one that the
+/* Before chunks are written: a store that was never used gets its stamp. `index_lost` when the store is not the one that the
  * base knows: the job waits until it was rebuilt. */
 qr_rc qr_index_require_own(struct qr_attempt *attempt, qr_err *err);
 /* False also when it cannot be opened because it is damaged or foreign. */

@@ -37,11 +37,48 @@ static qr_rc read_store(struct qr_index_set *set, qr_uuid base_id, qr_tx_fn *fn,
 
 /* ---- stamp ---- */
 
+/* False: it must be read; *ret_sets then says when the look began. On PostgreSQL other processes set it too: nobody
+ * remembers it. */
+static bool remembered_stamp(struct qr_index_set *set, const struct index_store *store,
+                             char ret_stamp[static QR_INDEX_STAMP_SIZE], uint64_t *ret_sets)
+{
+    QR_HOLD(&set->lock);
+    *ret_sets = store->stamp_sets;
+    if (!set->dir || !store->has_stamp) {
+        return false;
+    }
+    memcpy(ret_stamp, store->stamp, QR_INDEX_STAMP_SIZE);
+    return true;
+}
+
+/* Unless it was set meanwhile: what we read may be the one before. */
+static void remember_stamp(struct qr_index_set *set, struct index_store *store, const char *stamp, uint64_t sets)
+{
+    QR_HOLD(&set->lock);
+    if (store->stamp_sets == sets) {
+        store->has_stamp = true;
+        memcpy(store->stamp, stamp, QR_INDEX_STAMP_SIZE);
+    }
+}
+
+static void forget_stamp(struct qr_index_set *set, struct index_store *store)
+{
+    QR_HOLD(&set->lock);
+    store->has_stamp = false;
+    store->stamp_sets++;
+}
+
 qr_rc qr_index_stamp(struct qr_index_set *set, qr_uuid base_id, char ret_stamp[static QR_INDEX_STAMP_SIZE], qr_err *err)
 {
     struct rows_store request = {.base_id = base_id};
-    QR_TRY(read_store(set, base_id, set->rows->load_stamp, &request, err));
+    uint64_t sets;
+    TAKE(taken, set, base_id, err);
+    if (remembered_stamp(set, taken.store, ret_stamp, &sets)) {
+        return QR_OK;
+    }
+    QR_TRY(qr_db_read(taken.store->db, set->rows->load_stamp, &request, err));
     memcpy(ret_stamp, request.stamp, QR_INDEX_STAMP_SIZE);
+    remember_stamp(set, taken.store, ret_stamp, sets);
     return QR_OK;
 }
 
@@ -54,7 +91,10 @@ qr_rc qr_index_set_stamp(struct qr_index_set *set, qr_uuid base_id, const char *
     }
     memcpy(request.stamp, stamp, len);
     TAKE(taken, set, base_id, err);
-    return qr_db_write(taken.store->db, QR_DURABLE, set->rows->save_stamp, &request, err);
+    forget_stamp(set, taken.store);
+    const qr_rc rc = qr_db_write(taken.store->db, QR_DURABLE, set->rows->save_stamp, &request, err);
+    forget_stamp(set, taken.store); /* of those who looked while it was written */
+    return rc;
 }
 
 /* ---- writing ---- */
@@ -210,7 +250,7 @@ static bool is_synced(struct qr_index_set *set, const struct index_store *store)
     return store->synced == store->writes;
 }
 
-qr_rc qr_index_sync(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
+static qr_rc sync_store(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
 {
     TAKE(taken, set, base_id, err);
     QR_FAILPOINT("index.sync.before", err);
@@ -227,6 +267,13 @@ qr_rc qr_index_sync(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
     }
     QR_FAILPOINT("index.sync.after", err);
     return QR_OK;
+}
+
+/* Nothing of a retired base is to be kept: who syncs several goes on with the others. */
+qr_rc qr_index_sync(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
+{
+    const qr_rc rc = sync_store(set, base_id, err);
+    return rc == QR_NOT_FOUND && qr_index_is_retired(set, base_id) ? QR_OK : rc;
 }
 
 /* ---- removing ---- */

@@ -47,6 +47,9 @@ qr_rc qr_index_stamp(struct qr_index_set *set, qr_uuid base_id, char ret_stamp[s
 qr_rc qr_index_set_stamp(struct qr_index_set *set, qr_uuid base_id, const char *stamp, qr_err *err); /* durable */
 /* Removes the store, however damaged. Repeatable. */
 qr_rc qr_index_drop(struct qr_index_set *set, qr_uuid base_id, qr_err *err);
+/* The same for a base that goes: from now on every call about it but these two and qr_index_sync is `not_found`, so that a
+ * handler that has not noticed yet does not make the store again behind the one who removed it. */
+qr_rc qr_index_retire(struct qr_index_set *set, qr_uuid base_id, qr_err *err);
 
 /* ---- writing ---- */
 

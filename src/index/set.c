@@ -134,7 +134,7 @@ static void make_room(struct qr_index_set *set)
 /* Gives the lock away meanwhile (S3). */
 static qr_rc open_store(struct qr_index_set *set, qr_uuid base_id, struct index_store **ret_store, qr_err *err)
 {
-    struct index_store *store;
+    struct index_store *store = NULL;
     QR_TRY(add_entry(set, base_id, STORE_OPENING, &store, err));
     use(set, store);
     qr_mutex_unlock(&set->lock);
@@ -163,6 +163,9 @@ qr_rc qr_index_take(struct qr_index_set *set, qr_uuid base_id, struct index_stor
             use(set, store);
             *ret_store = store;
             return QR_OK;
+        }
+        if (qr_map_find(&set->retired, key_of(&base_id))) {
+            return qr_fail(err, QR_CODE_NOT_FOUND, "the base of this index is gone");
         }
         if (store) {
             qr_signal_wait(&set->changed, &set->lock);
@@ -196,7 +199,7 @@ int qr_index_open_count(struct qr_index_set *set)
 /* The base's entry, without users and in the state of closing; made where there was none. */
 static qr_rc seize(struct qr_index_set *set, qr_uuid base_id, struct index_store **ret_store, qr_err *err)
 {
-    struct index_store *store;
+    struct index_store *store = NULL;
     while ((store = qr_map_find(&set->stores, key_of(&base_id)))) {
         if (store->state == STORE_OPEN && store->users == 0) {
             store->state = STORE_CLOSING;
@@ -211,7 +214,7 @@ static qr_rc seize(struct qr_index_set *set, qr_uuid base_id, struct index_store
 
 static qr_rc drop_file(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
 {
-    struct index_store *store;
+    struct index_store *store = NULL;
     QR_HOLD(&set->lock);
     QR_TRY(seize(set, base_id, &store, err));
     qr_mutex_unlock(&set->lock);
@@ -234,6 +237,28 @@ static qr_rc drop_rows(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
 qr_rc qr_index_drop(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
 {
     return set->dir ? drop_file(set, base_id, err) : drop_rows(set, base_id, err);
+}
+
+static qr_rc note_retired(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
+{
+    QR_HOLD(&set->lock);
+    const bool is_noted =
+        qr_map_find(&set->retired, key_of(&base_id)) || qr_map_put(&set->retired, key_of(&base_id), set);
+    return is_noted ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for an index store");
+}
+
+bool qr_index_is_retired(struct qr_index_set *set, qr_uuid base_id)
+{
+    QR_HOLD(&set->lock);
+    return qr_map_find(&set->retired, key_of(&base_id)) != NULL;
+}
+
+qr_rc qr_index_retire(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
+{
+    if (set->dir) {
+        QR_TRY(note_retired(set, base_id, err));
+    }
+    return qr_index_drop(set, base_id, err);
 }
 
 /* ---- the set ---- */
@@ -262,7 +287,9 @@ qr_rc qr_index_set_open(struct qr_index_set **ret_set, const struct qr_index_opt
     qr_mutex_init(&set->lock);
     qr_mutex_init(&set->guard_turn);
     qr_signal_init(&set->changed);
-    qr_map_init(&set->stores, qr_rand_u64(options->rand ? options->rand : qr_rand_system()));
+    const uint64_t seed = qr_rand_u64(options->rand ? options->rand : qr_rand_system());
+    qr_map_init(&set->stores, seed);
+    qr_map_init(&set->retired, seed);
     const qr_rc rc = copy_options(set, options, err);
     if (rc != QR_OK) {
         qr_index_set_close(set);
@@ -286,6 +313,7 @@ void qr_index_set_close(struct qr_index_set *set)
         qr_free(store);
     }
     qr_map_done(&set->stores);
+    qr_map_done(&set->retired);
     qr_signal_done(&set->changed);
     qr_mutex_done(&set->guard_turn);
     qr_mutex_done(&set->lock);

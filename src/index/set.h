@@ -20,6 +20,9 @@ struct index_store {
     uint64_t synced;      /* so many of them are durable */
     uint64_t searchable;  /* so many of them the text search knows */
     size_t lagging_bytes; /* of text that it does not know, about */
+    bool has_stamp;       /* `stamp` is what the file says: it is asked for before every document */
+    uint64_t stamp_sets;  /* so often somebody began or ended to set it */
+    char stamp[QR_INDEX_STAMP_SIZE];
 };
 
 struct qr_index_set {
@@ -30,8 +33,9 @@ struct qr_index_set {
     struct qr_index_options options;
     struct index_store shared; /* PostgreSQL: the one place for all bases */
 
-    struct qr_mutex lock; /* guards everything below */
-    struct qr_map stores; /* base id → struct index_store */
+    struct qr_mutex lock;  /* guards everything below */
+    struct qr_map stores;  /* base id → struct index_store */
+    struct qr_map retired; /* base ids: never to be made again */
     struct qr_signal changed;
     uint64_t uses;
 
@@ -43,3 +47,4 @@ struct qr_index_set {
 /* The base's store, opened where needed; it stays open until it is given back. */
 qr_rc qr_index_take(struct qr_index_set *set, qr_uuid base_id, struct index_store **ret_store, qr_err *err);
 void qr_index_give(struct qr_index_set *set, struct index_store *store);
+bool qr_index_is_retired(struct qr_index_set *set, qr_uuid base_id);

@@ -25,6 +25,7 @@ struct entry {
 /* Entries are used by whoever runs a round (the thread, once it is started); the lock guards the rest. */
 struct qr_beat {
     struct qr_beat_options options;
+    struct qr_runner *runner; /* of this process: it lives, whatever its lease says; NULL = none */
     struct entry entries[QR_BEAT_TASKS_MAX];
     size_t entry_count;
 
@@ -40,10 +41,10 @@ struct qr_beat {
 static qr_rc rescue(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
 {
     struct qr_beat *beat = arg;
-    const qr_uuid nobody = {0};
+    const qr_uuid spared = beat->runner ? qr_runner_worker_id(beat->runner) : (qr_uuid){0};
     const struct qr_rescue rescue = qr_plan_rescue(&beat->options.plan);
     int64_t dead_count, freed_count;
-    QR_TRY(qr_workers_declare_dead(tx, false, nobody, &dead_count, err));
+    QR_TRY(qr_workers_declare_dead(tx, false, spared, &dead_count, err));
     QR_TRY(qr_workers_free_jobs(tx, &rescue, &freed_count, err));
     *ret_more = freed_count > 0;
     return QR_OK;
@@ -97,6 +98,16 @@ static int64_t slot_of(int64_t now_ms, int64_t every_ms)
     return now_ms - ((now_ms % every_ms) + every_ms) % every_ms;
 }
 
+/* B3: not even a recovery task is done twice for a slot, unless the slots tell nothing, because the clock was set back. Then
+ * each beat does it in its own time until the clock has come to where it was. */
+static qr_rc is_to_be_done(struct qr_tx *tx, struct step *step, bool *ret_is_to_be_done, qr_err *err)
+{
+    *ret_is_to_be_done = step->took_slot;
+    return step->took_slot || !step->task->is_recovery
+               ? QR_OK
+               : qr_beats_is_ahead(tx, step->task->name, step->slot_ms, ret_is_to_be_done, err);
+}
+
 /* B1, B2 */
 static qr_rc run_slot(struct qr_tx *tx, void *arg, qr_err *err)
 {
@@ -105,7 +116,9 @@ static qr_rc run_slot(struct qr_tx *tx, void *arg, qr_err *err)
     QR_TRY(qr_tx_now_ms(tx, &step->now_ms, err));
     step->slot_ms = slot_of(step->now_ms, step->task->every_ms);
     QR_TRY(qr_beats_take(tx, step->task->name, step->slot_ms, &step->took_slot, err));
-    if (!step->took_slot) {
+    bool is_due;
+    QR_TRY(is_to_be_done(tx, step, &is_due, err));
+    if (!is_due) {
         return QR_OK;
     }
     QR_TRY(run_step(tx, step, err));
@@ -227,12 +240,27 @@ void qr_beat_stop(struct qr_beat *beat)
 
 static void add_task(struct qr_beat *beat, const struct qr_beat_task *task)
 {
-    assert(task->every_ms > 0 && task->every_ms <= QR_BEAT_EVERY_MS_MAX);
     beat->entries[beat->entry_count++] = (struct entry){.task = *task};
+}
+
+static qr_rc check_options(const struct qr_beat_options *options, qr_err *err)
+{
+    if (options->keep_jobs_ms < 0) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "jobs that ended cannot be kept for less than no time");
+    }
+    for (size_t i = 0; i < options->task_count; i++) {
+        const struct qr_beat_task *task = &options->tasks[i];
+        if (task->every_ms < 1 || task->every_ms > QR_BEAT_EVERY_MS_MAX) {
+            return qr_fail(err, QR_CODE_INVALID_VALUE, "the task %s of the beat is due every 1 to %d ms, not %lld",
+                           task->name, QR_BEAT_EVERY_MS_MAX, (long long)task->every_ms);
+        }
+    }
+    return QR_OK;
 }
 
 qr_rc qr_beat_create(struct qr_beat **ret_beat, const struct qr_beat_options *options, qr_err *err)
 {
+    QR_TRY(check_options(options, err));
     struct qr_beat *beat = qr_alloc_zero(sizeof *beat);
     if (!beat) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the beat");
@@ -244,7 +272,8 @@ qr_rc qr_beat_create(struct qr_beat **ret_beat, const struct qr_beat_options *op
     };
     assert(options->task_count <= QR_BEAT_TASKS_MAX - QR_COUNT(built_in));
     beat->options = *options;
-    beat->options.keep_jobs_ms = options->keep_jobs_ms ? options->keep_jobs_ms : QR_BEAT_KEEP_JOBS_MS;
+    beat->options.keep_jobs_ms =
+        options->keep_jobs_ms ? QR_MIN(options->keep_jobs_ms, QR_BEAT_KEEP_JOBS_MS_MAX) : QR_BEAT_KEEP_JOBS_MS;
     for (size_t i = 0; i < QR_COUNT(built_in); i++) {
         add_task(beat, &built_in[i]);
     }
@@ -255,6 +284,12 @@ qr_rc qr_beat_create(struct qr_beat **ret_beat, const struct qr_beat_options *op
     qr_signal_init(&beat->wake);
     *ret_beat = beat;
     return QR_OK;
+}
+
+void qr_beat_spare(struct qr_beat *beat, struct qr_runner *runner)
+{
+    assert(!beat->has_thread);
+    beat->runner = runner;
 }
 
 void qr_beat_free(struct qr_beat *beat)

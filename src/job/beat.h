@@ -4,7 +4,8 @@
  *     leaves the slot free for the next try.
  * B2  The slot of now is floor(now / every) × every, by the database's time. Only that one is ever done: after an outage
  *     there is nothing to catch up with.
- * B3  A slot that was done is not done again when the clock goes back, for as long as its row is kept.
+ * B3  A slot that was done is not done again when the clock goes back, for as long as its row is kept. Except that of a recovery
+ *     task, which finds out itself what there is to do: dead workers are not left to themselves for hours.
  * B4  Work is done in bounded transactions. What is left when the process dies between two of them is found by the next
  *     slot, or by recovery at the next start: a task looks at what is there, not at what happened.
  *
@@ -21,6 +22,7 @@ enum {
     QR_BEAT_RESCUE_MS = 60000,
     QR_BEAT_KEEP_JOBS_MS = 7 * 86400000,
 };
+#define QR_BEAT_KEEP_JOBS_MS_MAX (INT64_C(36525) * 86400000) /* a century: more counts as that */
 
 /* One bounded part of a task's work, inside a write function. The first of a slot runs in the transaction that takes the
  * slot; with *ret_more set it is called again in a transaction of its own. *ret_more is false before each call. */
@@ -46,9 +48,14 @@ struct qr_beat_options {
 
 struct qr_beat;
 
+/* `invalid_value` when a task's time or keep_jobs_ms is out of its range. */
 qr_rc qr_beat_create(struct qr_beat **ret_beat, const struct qr_beat_options *options, qr_err *err);
 /* Stops first, where needed. NULL is fine. */
 void qr_beat_free(struct qr_beat *beat);
+
+/* The runner of this process, which outlives the beat: its jobs are never taken for those of a dead worker. After the machine
+ * was asleep its lease has run out, and it sees to that itself. Before qr_beat_start. */
+void qr_beat_spare(struct qr_beat *beat, struct qr_runner *runner);
 
 /* Does every recovery task to its end: at start, before any job is claimed. */
 qr_rc qr_beat_run_recovery(struct qr_beat *beat, qr_err *err);

@@ -30,26 +30,31 @@ struct round {
     } progress[QR_ENDED_MAX];
     size_t progress_count;
 
+    const char *why_back;
     struct watched {
         struct task *task;
         bool hand_back; /* else: is it still ours? */
         bool is_gone;
     } watched[ROUND_CLAIM_MAX];
     size_t watched_count;
+    size_t args_bytes; /* of all of these: a transaction is bounded (DB-7) */
 
     qr_uuid bases[ROUND_BASES_MAX]; /* of all jobs above whose rows are written, each once, in order (L1) */
     size_t base_count;
 
     size_t want[QR_QUEUE_END];
+    bool going_back[QR_QUEUE_END]; /* what just goes back is for others: not claimed by the same round */
+    bool is_paused[QR_QUEUE_END];
     bool nothing_in_flight, suspect_in_flight; /* once the endings are out of the way (R5) */
     struct qr_arena arena;
     struct qr_job claimed[ROUND_CLAIM_MAX];
-    size_t claimed_count;
+    size_t claimed_count, claimed_bytes;
     qr_uuid ring[QR_QUEUE_END];
     int64_t next_due_ms; /* wall; 0 = none */
     int64_t now_ms;
     bool lease_is_lost, is_more_due, is_more_to_look_at, progress_was_lost;
-    bool is_in_doubt; /* the round failed, but its claims may have been committed: the answer was lost */
+    bool is_full;     /* it claimed as much as it can */
+    bool is_in_doubt; /* the claims in it may be ours, but are not in memory: the answer was lost, or memory is short */
 };
 
 /* ---- the bases (L1) ---- */
@@ -100,8 +105,7 @@ qr_rc qr_plan_lock(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void
 /* Tasks that are not ours any more, and those that we give up. */
 static qr_rc settle_watched(struct qr_tx *tx, struct round *round, qr_err *err)
 {
-    static const struct qr_job_release handed_back = {
-        .outcome = "handed_back", .code = "", .message = "the process was ending"};
+    const struct qr_job_release handed_back = {.outcome = "handed_back", .code = "", .message = round->why_back};
     for (size_t i = 0; i < round->watched_count; i++) {
         struct watched *watched = &round->watched[i];
         const struct qr_job *job = &watched->task->job;
@@ -125,6 +129,9 @@ static qr_rc settle_watched(struct qr_tx *tx, struct round *round, qr_err *err)
 static qr_rc claim_queue(struct qr_tx *tx, struct round *round, enum qr_queue queue, bool suspects, size_t limit,
                          qr_err *err)
 {
+    if (round->claimed_bytes >= QR_JOB_BYTES_MAX) {
+        return QR_OK;
+    }
     struct qr_job_claim claim = {.worker_id = round->worker_id,
                                  .queue = queue,
                                  .suspects = suspects,
@@ -136,6 +143,7 @@ static qr_rc claim_queue(struct qr_tx *tx, struct round *round, enum qr_queue qu
         QR_TRY(qr_jobs_claim(tx, &claim, err));
     }
     round->claimed_count += claim.count;
+    round->claimed_bytes += claim.args_bytes;
     return QR_OK;
 }
 
@@ -155,6 +163,9 @@ static qr_rc claim(struct qr_tx *tx, struct round *round, qr_err *err)
 {
     struct qr_queue_offer offers[QR_QUEUE_END];
     QR_TRY(qr_jobs_offered(tx, offers, err));
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        round->is_paused[queue] = offers[queue].is_paused;
+    }
     const enum qr_queue suspect = next_suspect(round, offers);
     const bool is_its_turn = !round->suspect_in_flight && (suspect == QR_QUEUE_DELETE || round->nothing_in_flight);
     if (suspect && is_its_turn && round->want[suspect] > 0) {
@@ -197,7 +208,7 @@ static qr_rc write_progress(struct qr_tx *tx, struct round *round, qr_err *err)
 static qr_rc run_round(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct round *round = arg;
-    round->claimed_count = 0;
+    round->claimed_count = round->claimed_bytes = 0;
     round->lease_is_lost = round->is_more_due = round->progress_was_lost = false;
     round->next_due_ms = 0;
     memcpy(round->ring, round->runner->ring, sizeof round->ring);
@@ -230,7 +241,10 @@ struct in_flight {
 static void gather_ending(struct round *round, struct task *task, const struct qr_outcome *outcome,
                           struct in_flight *left)
 {
-    if (round->ending_count < QR_ENDED_MAX) {
+    if (round->ending_count == QR_ENDED_MAX || round->args_bytes >= QR_JOB_BYTES_MAX) {
+        round->is_more_to_look_at = true;
+    } else {
+        round->args_bytes += strlen(task->job.args);
         round->endings[round->ending_count++] = (struct qr_ending){.task = task, .outcome = outcome};
         left->by_queue[task->job.queue]--;
         left->suspects -= task->job.is_suspect;
@@ -241,11 +255,12 @@ static void gather_progress(struct round *round, struct task *task, int64_t now_
 {
     struct qr_runner *runner = round->runner;
     const int64_t due_mono_ms = QR_MAX(task->progress_mono_ms + QR_PROGRESS_MS, (int64_t)1);
-    if (now_mono_ms < due_mono_ms || round->progress_count == QR_ENDED_MAX) {
+    if (now_mono_ms < due_mono_ms || round->progress_count == QR_ENDED_MAX || round->args_bytes >= QR_JOB_BYTES_MAX) {
         const int64_t other_mono_ms = runner->progress_due_mono_ms;
         runner->progress_due_mono_ms = other_mono_ms ? QR_MIN(other_mono_ms, due_mono_ms) : due_mono_ms;
         return;
     }
+    round->args_bytes += strlen(task->job.args);
     round->progress[round->progress_count].task = task;
     round->progress[round->progress_count].done = task->progress_done;
     round->progress[round->progress_count++].total = task->progress_total;
@@ -263,12 +278,22 @@ static void gather_task(struct round *round, struct task *task, struct in_flight
         gather_ending(round, task, &round->stuck, left);
         return;
     }
-    const bool hand_back = runner->handing_back || (runner->stopping && task->state == TASK_READY);
-    if ((task->needs_look || hand_back) && round->watched_count < ROUND_CLAIM_MAX) {
+    const bool hand_back = runner->handing_back || runner->lease_is_lost ||
+                           (runner->stopping && task->state == TASK_READY) || qr_task_goes_back(task, now_mono_ms);
+    if ((task->needs_look || hand_back) && round->watched_count < ROUND_CLAIM_MAX &&
+        round->args_bytes < QR_JOB_BYTES_MAX) {
         round->watched[round->watched_count++] = (struct watched){.task = task, .hand_back = hand_back};
         task->needs_look = false;
+        if (hand_back) {
+            qr_task_hold(task);
+            round->args_bytes += strlen(task->job.args);
+            left->by_queue[task->job.queue]--;
+            left->suspects -= task->job.is_suspect;
+            round->going_back[task->job.queue] = true;
+        }
+    } else {
+        round->is_more_to_look_at = round->is_more_to_look_at || task->needs_look || hand_back;
     }
-    round->is_more_to_look_at = round->is_more_to_look_at || task->needs_look;
     if (task->progress_is_new) {
         gather_progress(round, task, now_mono_ms);
     }
@@ -280,6 +305,9 @@ static void gather(struct round *round)
     const int64_t now_mono_ms = qr_runner_mono_ms(runner);
     round->worker_id = runner->worker_id;
     round->may_claim = !runner->stopping && !runner->lease_is_lost;
+    round->why_back = runner->lease_is_lost ? "the worker's lease had ended"
+                      : runner->stopping    ? "the process was ending"
+                                            : "claimed, but not begun: its queue was paused, or all threads busy";
     round->stuck.kind = QR_OUTCOME_FAILED;
     qr_fail(&round->stuck.error, QR_CODE_TIMEOUT, "the job went on although it was told to end");
     for (struct task *task = runner->newest; task && runner->look_for_lost; task = task->older) {
@@ -297,7 +325,7 @@ static void gather(struct round *round)
     }
     round->nothing_in_flight = true;
     for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
-        round->want[queue] = qr_slots_free(runner, queue, left.by_queue[queue]);
+        round->want[queue] = round->going_back[queue] ? 0 : qr_slots_free(runner, queue, left.by_queue[queue]);
         round->nothing_in_flight = round->nothing_in_flight && (queue == QR_QUEUE_DELETE || left.by_queue[queue] == 0);
     }
     round->suspect_in_flight = left.suspects > 0;
@@ -342,6 +370,27 @@ static void count_ending(struct qr_runner_stats *stats, const struct qr_ending *
     }
 }
 
+/* Those that there is no memory for stay in the round, as in doubt. */
+static void add_claimed(struct round *round)
+{
+    struct qr_runner *runner = round->runner;
+    size_t left_count = 0;
+    for (size_t i = 0; i < round->claimed_count; i++) {
+        runner->stats.claimed++;
+        if (!qr_task_add(runner, &round->claimed[i])) {
+            round->claimed[left_count++] = round->claimed[i];
+        }
+    }
+    round->is_full = round->claimed_count == ROUND_CLAIM_MAX || round->claimed_bytes >= QR_JOB_BYTES_MAX;
+    round->claimed_count = left_count;
+    round->is_in_doubt = left_count > 0;
+}
+
+static bool has_ready(const struct qr_runner *runner, enum qr_queue queue)
+{
+    return runner->ready[queue].first != NULL;
+}
+
 static void apply(struct round *round)
 {
     struct qr_runner *runner = round->runner;
@@ -356,16 +405,14 @@ static void apply(struct round *round)
         }
     }
     memcpy(runner->ring, round->ring, sizeof runner->ring);
-    for (size_t i = 0; i < round->claimed_count; i++) {
-        runner->stats.claimed++;
-        if (!qr_task_add(runner, &round->claimed[i])) {
-            runner->lease_is_lost = true; /* out of memory: give up the lease, and with it what we cannot hold */
-        }
+    add_claimed(round);
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END && round->may_claim && !round->lease_is_lost; queue++) {
+        runner->is_paused[queue] = round->is_paused[queue];
+        runner->is_woken = runner->is_woken || (round->is_paused[queue] && has_ready(runner, queue));
     }
     runner->lease_is_lost = runner->lease_is_lost || round->lease_is_lost;
     runner->look_for_lost = runner->look_for_lost || round->progress_was_lost;
-    runner->is_woken =
-        runner->is_woken || round->is_more_due || round->is_more_to_look_at || round->claimed_count == ROUND_CLAIM_MAX;
+    runner->is_woken = runner->is_woken || round->is_more_due || round->is_more_to_look_at || round->is_full;
 }
 
 /* Nothing of the round has happened: what it took note of is to be done still. */
@@ -373,6 +420,9 @@ static void take_back(struct round *round)
 {
     for (size_t i = 0; i < round->watched_count; i++) {
         round->watched[i].task->needs_look = !round->watched[i].hand_back;
+        if (round->watched[i].hand_back) {
+            qr_task_unhold(round->watched[i].task);
+        }
     }
     for (size_t i = 0; i < round->progress_count; i++) {
         round->progress[i].task->progress_is_new = true;
@@ -384,7 +434,7 @@ static int64_t next_look_mono_ms(const struct round *round)
 {
     const struct qr_runner *runner = round->runner;
     const int64_t now_mono_ms = qr_runner_mono_ms(runner);
-    int64_t next = runner->options.poll_ms ? now_mono_ms + runner->options.poll_ms : INT64_MAX;
+    int64_t next = runner->options.poll_ms > 0 ? qr_runner_mono_ms_after(runner, runner->options.poll_ms) : INT64_MAX;
     if (round->next_due_ms) {
         const int64_t wait_ms = round->next_due_ms - round->now_ms;
         next = QR_MIN(next, now_mono_ms + (wait_ms > 0 ? wait_ms : LOCKED_MS));
@@ -395,7 +445,7 @@ static int64_t next_look_mono_ms(const struct round *round)
 static qr_rc release_claims(struct qr_tx *tx, void *arg, qr_err *err)
 {
     static const struct qr_job_release never_begun = {
-        .outcome = "handed_back", .code = "", .message = "the answer to its claim was lost"};
+        .outcome = "handed_back", .code = "", .message = "claimed, but never begun"};
     struct round *round = arg;
     for (size_t i = 0; i < round->claimed_count; i++) {
         round->bases[i] = round->claimed[i].base_id;
@@ -446,7 +496,14 @@ qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_
         take_back(round);
     }
     *ret_next_mono_ms = next_look_mono_ms(round);
-    return rc;
+    return rc == QR_OK && round->is_in_doubt
+               ? qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for %zu claimed jobs", round->claimed_count)
+               : rc;
+}
+
+bool qr_dispatch_is_in_doubt(const struct qr_runner *runner)
+{
+    return runner->round->is_in_doubt;
 }
 
 struct round *qr_dispatch_round_create(void)

@@ -10,12 +10,13 @@
 
 enum {
     WINDOW_MS = 60000,
-    BURST_SHARE = 10,        /* a bucket holds that part of a minute's allowance */
-    SLOT_WAIT_MS = 1000,     /* nobody knows when a call ends */
-    PROBE_WAIT_MS = 2000,    /* while another one probes */
-    PROBE_MS_MAX = 300000,   /* then the probe counts as lost, and another may try */
-    TURN_GRACE_MS = 30000,   /* so late after its time one keeps its place in line */
-    FULL_WAIT_MS = 5000,     /* no room for another endpoint */
+    BURST_SHARE = 10,      /* a bucket holds that part of a minute's allowance */
+    SLOT_WAIT_MS = 1000,   /* nobody knows when a call ends */
+    PROBE_WAIT_MS = 2000,  /* while another one probes */
+    PROBE_MS_MAX = 300000, /* then the probe counts as lost, and another may try */
+    TURN_GRACE_MS = 30000, /* so late after its time one keeps its place in line */
+    FULL_WAIT_MS = 5000,   /* no room for another endpoint */
+    PAUSE_MS_LIMIT = 86400000,
     FORGET_MS = 60 * 60000L, /* an endpoint that nobody asked for is forgotten, whatever is known of it */
 };
 
@@ -125,7 +126,9 @@ static void set_limits(struct qr_gate_endpoint *endpoint, const struct qr_gate_l
     struct qr_gate_limits *own = &endpoint->limits;
     own->failures_max = own->failures_max ? own->failures_max : QR_GATE_FAILURES_MAX;
     own->pause_ms_min = own->pause_ms_min ? own->pause_ms_min : QR_GATE_PAUSE_MS_MIN;
-    own->pause_ms_max = QR_MAX(own->pause_ms_max ? own->pause_ms_max : QR_GATE_PAUSE_MS_MAX, own->pause_ms_min);
+    own->pause_ms_max = own->pause_ms_max ? own->pause_ms_max : QR_GATE_PAUSE_MS_MAX;
+    own->pause_ms_min = QR_MIN(own->pause_ms_min, (int64_t)PAUSE_MS_LIMIT);
+    own->pause_ms_max = QR_MIN(QR_MAX(own->pause_ms_max, own->pause_ms_min), (int64_t)PAUSE_MS_LIMIT);
     set_bucket(&endpoint->requests, own->requests_per_min, true, now_ms);
     set_bucket(&endpoint->tokens, own->tokens_per_min, false, now_ms);
 }
@@ -184,9 +187,18 @@ static struct qr_gate_endpoint *get_endpoint(struct qr_gates *gates, const char 
     return endpoint;
 }
 
+static qr_rc check_limits(const struct qr_gate_limits *limits, qr_err *err)
+{
+    const bool is_negative = limits->concurrent_max < 0 || limits->requests_per_min < 0 || limits->tokens_per_min < 0 ||
+                             limits->failures_max < 0 || limits->pause_ms_min < 0 || limits->pause_ms_max < 0;
+    return is_negative ? qr_fail(err, QR_CODE_INVALID_VALUE, "a limit of calls to an endpoint cannot be negative")
+                       : QR_OK;
+}
+
 qr_rc qr_gates_create(struct qr_gates **ret_gates, const struct qr_clock *clock, const struct qr_gate_limits *defaults,
                       qr_err *err)
 {
+    QR_TRY(check_limits(defaults, err));
     struct qr_gates *gates = qr_alloc_zero(sizeof *gates);
     if (!gates) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the gates");
@@ -214,6 +226,7 @@ void qr_gates_free(struct qr_gates *gates)
 qr_rc qr_gates_set_limits(struct qr_gates *gates, const char *endpoint, const struct qr_gate_limits *limits,
                           qr_err *err)
 {
+    QR_TRY(check_limits(limits, err));
     QR_HOLD(&gates->lock);
     const int64_t now_ms = qr_clock_mono_ms(gates->clock);
     struct qr_gate_endpoint *found = get_endpoint(gates, endpoint, now_ms);

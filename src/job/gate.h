@@ -44,7 +44,8 @@ enum { QR_GATE_FAILURES_MAX = 5, QR_GATE_PAUSE_MS_MIN = 5000, QR_GATE_PAUSE_MS_M
 
 struct qr_gates;
 
-/* `defaults` are for endpoints without limits of their own. All calls below may come from any thread. */
+/* `defaults` are for endpoints without limits of their own. A negative limit is an `invalid_value`, a pause of more than a day
+ * counts as a day. All calls below may come from any thread. */
 qr_rc qr_gates_create(struct qr_gates **ret_gates, const struct qr_clock *clock, const struct qr_gate_limits *defaults,
                       qr_err *err);
 /* No ticket may be out. */

@@ -18,6 +18,7 @@ struct qr_job_run {
 };
 
 enum qr_outcome_kind {
+    QR_OUTCOME_NONE, /* nothing was said: handed back when it was told to end, else a defect: failed with `internal` */
     QR_OUTCOME_COMPLETED,
     QR_OUTCOME_SKIPPED, /* no longer wanted; `error` says why */
     QR_OUTCOME_FAILED,  /* `error`; its policy decides whether it is tried again */

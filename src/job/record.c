@@ -13,6 +13,7 @@ static enum qr_job_state state_after(const struct qr_job *job, const struct qr_o
     case QR_OUTCOME_SNOOZED:
         return QR_JOB_SCHEDULED;
     case QR_OUTCOME_FAILED:
+    case QR_OUTCOME_NONE:
         break;
     }
     if (cancelled) {

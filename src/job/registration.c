@@ -61,6 +61,8 @@ qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err)
     do {
         QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, free_dead, &registration, err));
     } while (registration.freed_count > 0);
+    QR_HOLD(&runner->lock);
+    runner->has_dead_to_free = false;
     return QR_OK;
 }
 
@@ -68,12 +70,11 @@ qr_rc qr_dispatch_register(struct qr_runner *runner, qr_err *err)
 {
     struct registration registration = {.runner = runner, .id = qr_uuid_next(runner->options.ids)};
     QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, register_worker, &registration, err));
-    {
-        QR_HOLD(&runner->lock);
-        runner->worker_id = registration.id;
-        runner->lease_is_lost = false;
-    }
-    return runner->options.owns_all ? qr_dispatch_free_dead(runner, err) : QR_OK;
+    QR_HOLD(&runner->lock);
+    runner->worker_id = registration.id;
+    runner->lease_is_lost = false;
+    runner->has_dead_to_free = runner->options.owns_all;
+    return QR_OK;
 }
 
 static qr_rc unregister_worker(struct qr_tx *tx, void *arg, qr_err *err)

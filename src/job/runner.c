@@ -7,12 +7,18 @@ enum {
     RETRY_MS_MIN = 100, /* after a round that the database refused */
     RETRY_MS_MAX = 5000,
     HAND_BACK_MS_MAX = 5000, /* the database may not answer: shutting down ends all the same */
-    RETURN_MS_MAX = 5000,    /* from being told to end until a handler's thread is left behind */
+    RETURN_MS_MAX = 5000,    /* from being told to end until a thread is left behind */
+    WAIT_MS_MAX = 86400000,  /* whatever is asked for */
 };
 
 int64_t qr_runner_mono_ms(const struct qr_runner *runner)
 {
     return qr_clock_mono_ms(runner->options.clock);
+}
+
+int64_t qr_runner_mono_ms_after(const struct qr_runner *runner, int64_t wait_ms)
+{
+    return qr_runner_mono_ms(runner) + QR_MIN(QR_MAX(wait_ms, (int64_t)0), (int64_t)WAIT_MS_MAX);
 }
 
 void qr_runner_wake(struct qr_runner *runner)
@@ -52,6 +58,8 @@ static void heartbeat_main(void *arg)
             log_failure(runner, "heartbeat_failed", &err);
         }
     }
+    runner->heartbeat_has_ended = true;
+    qr_signal_all(&runner->thread_ended);
     qr_mutex_unlock(&runner->lock);
 }
 
@@ -91,25 +99,41 @@ static int64_t next_look(const struct qr_runner *runner, int64_t next_mono_ms, i
     return earlier(earlier(next_mono_ms, runner->progress_due_mono_ms), qr_slots_next_check_mono_ms(runner));
 }
 
-/* R3: what a lost worker holds is not ours any more. */
+static bool holds_nothing(struct qr_runner *runner)
+{
+    QR_HOLD(&runner->lock);
+    return runner->in_flight_count == 0 && !qr_dispatch_is_in_doubt(runner);
+}
+
+/* R3: as long as nobody has taken them from us, our jobs go back as what they are: not begun, or not ended. Whoever finds them
+ * under a dead worker takes them for what killed it, and we are alive. */
 static qr_rc start_over(struct qr_runner *runner, qr_err *err)
 {
     {
         QR_HOLD(&runner->lock);
-        while (runner->newest) {
-            qr_task_forget(runner->newest);
+        for (struct task *task = runner->newest; task; task = task->older) {
+            atomic_store(&task->cancelled, true);
         }
+    }
+    while (!holds_nothing(runner)) {
+        int64_t ignored_mono_ms;
+        QR_TRY(qr_dispatch_round(runner, &ignored_mono_ms, err));
     }
     QR_TRY(qr_dispatch_register(runner, err));
     QR_HOLD(&runner->lock);
     runner->stats.leases_lost++;
+    runner->is_woken = true;
     return QR_OK;
 }
 
-static qr_rc step(struct qr_runner *runner, bool lease_is_lost, int64_t *ret_next_mono_ms, qr_err *err)
+static qr_rc step(struct qr_runner *runner, bool lease_is_lost, bool has_dead_to_free, int64_t *ret_next_mono_ms,
+                  qr_err *err)
 {
     if (lease_is_lost) {
         QR_TRY(start_over(runner, err));
+    }
+    if (lease_is_lost ? runner->options.owns_all : has_dead_to_free) {
+        QR_TRY(qr_dispatch_free_dead(runner, err));
     }
     return qr_dispatch_round(runner, ret_next_mono_ms, err);
 }
@@ -129,7 +153,8 @@ static void dispatcher_main(void *arg)
     struct qr_runner *runner = arg;
     int64_t next_mono_ms = 0, retry_ms = 0;
     qr_mutex_lock(&runner->lock);
-    while (!runner->closing && !(runner->stopping && runner->in_flight_count == 0)) {
+    while (!runner->closing &&
+           !(runner->stopping && runner->in_flight_count == 0 && !qr_dispatch_is_in_doubt(runner))) {
         const int64_t look_mono_ms = next_look(runner, next_mono_ms, retry_ms);
         const bool is_time = look_mono_ms && qr_runner_mono_ms(runner) >= look_mono_ms;
         if (!is_time && (retry_ms || !has_work(runner))) {
@@ -141,7 +166,7 @@ static void dispatcher_main(void *arg)
             continue;
         }
         const bool too_many_stuck = check_stuck(runner);
-        const bool lease_is_lost = runner->lease_is_lost;
+        const bool lease_is_lost = runner->lease_is_lost, has_dead_to_free = runner->has_dead_to_free;
         struct slot_thread *ended = qr_slots_take_ended(runner);
         qr_mutex_unlock(&runner->lock);
         qr_slots_free_ended(ended);
@@ -149,7 +174,7 @@ static void dispatcher_main(void *arg)
             runner->options.on_stuck(runner->options.on_stuck_arg);
         }
         qr_err err = {0};
-        const qr_rc rc = step(runner, lease_is_lost, &next_mono_ms, &err);
+        const qr_rc rc = step(runner, lease_is_lost, has_dead_to_free, &next_mono_ms, &err);
         qr_mutex_lock(&runner->lock);
         if (rc == QR_OK) {
             retry_ms = 0;
@@ -159,7 +184,10 @@ static void dispatcher_main(void *arg)
             next_mono_ms = qr_runner_mono_ms(runner) + retry_ms;
         }
     }
-    runner->is_drained = true;
+    qr_mutex_unlock(&runner->lock);
+    (void)!qr_dispatch_unregister(runner, NULL); /* here: who stops the runner does not wait for the database */
+    qr_mutex_lock(&runner->lock);
+    runner->dispatcher_has_ended = true;
     qr_signal_all(&runner->thread_ended);
     qr_mutex_unlock(&runner->lock);
 }
@@ -204,12 +232,32 @@ static void free_runner(struct qr_runner *runner)
 
 static bool all_have_ended(const struct qr_runner *runner)
 {
+    if ((runner->has_dispatcher && !runner->dispatcher_has_ended) ||
+        (runner->has_heartbeat && !runner->heartbeat_has_ended)) {
+        return false;
+    }
     for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
         if (!slot->has_ended) {
             return false;
         }
     }
     return true;
+}
+
+/* False: it waits for a database that does not answer, and is left behind. */
+static bool end_thread(struct qr_runner *runner, struct qr_thread *thread, const bool *has_ended)
+{
+    bool is_over;
+    {
+        QR_HOLD(&runner->lock);
+        is_over = *has_ended;
+    }
+    if (is_over) {
+        qr_thread_join(thread);
+    } else {
+        qr_thread_leave(thread);
+    }
+    return is_over;
 }
 
 static void tell_threads_to_end(struct qr_runner *runner)
@@ -278,6 +326,7 @@ qr_rc qr_runner_start(struct qr_runner **ret_runner, const struct qr_runner_opti
     runner->round = qr_dispatch_round_create();
     qr_rc rc = runner->round ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the job runner");
     rc = rc == QR_OK ? qr_dispatch_register(runner, err) : rc;
+    rc = rc == QR_OK && options->owns_all ? qr_dispatch_free_dead(runner, err) : rc;
     rc = rc == QR_OK ? qr_db_listen(options->db, QR_JOBS_CHANNEL, on_jobs, runner, err) : rc;
     rc = rc == QR_OK ? qr_db_listen(options->db, QR_JOBS_CANCEL_CHANNEL, on_jobs, runner, err) : rc;
     rc = rc == QR_OK ? start_threads(runner, err) : rc;
@@ -289,10 +338,10 @@ qr_rc qr_runner_start(struct qr_runner **ret_runner, const struct qr_runner_opti
     return QR_OK;
 }
 
-static void wait_drained(struct qr_runner *runner, int64_t wait_ms)
+static void wait_ended(struct qr_runner *runner, int64_t wait_ms)
 {
-    const int64_t deadline_mono_ms = qr_runner_mono_ms(runner) + wait_ms;
-    while (!runner->is_drained &&
+    const int64_t deadline_mono_ms = qr_runner_mono_ms_after(runner, wait_ms);
+    while (!runner->dispatcher_has_ended &&
            qr_signal_wait_until(&runner->thread_ended, &runner->lock, runner->options.clock, deadline_mono_ms)) {
     }
 }
@@ -303,27 +352,34 @@ bool qr_runner_stop(struct qr_runner *runner, int64_t grace_ms)
         QR_HOLD(&runner->lock);
         runner->stopping = true;
         qr_runner_wake(runner);
-        wait_drained(runner, grace_ms);
+        wait_ended(runner, grace_ms);
         runner->handing_back = true;
         for (struct task *task = runner->newest; task; task = task->older) {
             atomic_store(&task->cancelled, true);
         }
         qr_runner_wake(runner);
-        wait_drained(runner, HAND_BACK_MS_MAX);
+        wait_ended(runner, HAND_BACK_MS_MAX);
     }
     qr_db_unlisten(runner->options.db, runner);
-    const bool all_ended = end_threads(runner);
+    bool all_ended = end_threads(runner);
     if (runner->has_dispatcher) {
-        qr_thread_join(&runner->dispatcher);
+        all_ended = end_thread(runner, &runner->dispatcher, &runner->dispatcher_has_ended) && all_ended;
+    } else {
+        (void)!qr_dispatch_unregister(runner, NULL);
     }
     if (runner->has_heartbeat) {
-        qr_thread_join(&runner->heartbeat);
+        all_ended = end_thread(runner, &runner->heartbeat, &runner->heartbeat_has_ended) && all_ended;
     }
-    qr_dispatch_unregister(runner, NULL);
     if (all_ended) {
         free_runner(runner);
     }
     return all_ended;
+}
+
+qr_uuid qr_runner_worker_id(struct qr_runner *runner)
+{
+    QR_HOLD(&runner->lock);
+    return runner->worker_id;
 }
 
 void qr_runner_stats(struct qr_runner *runner, struct qr_runner_stats *ret_stats)

@@ -3,8 +3,8 @@
  * R1  One thread, the dispatcher, records outcomes and claims more in one transaction. A job is in memory only while its row
  *     says that it runs under this worker's fence.
  * R2  Every record names the fence. Where it does not match, the outcome is thrown away (I2).
- * R3  The lease is renewed by a thread that does nothing else. When it is lost, everything this worker holds is forgotten,
- *     and it goes on under a new id.
+ * R3  The lease is renewed by a thread that does nothing else. When it is lost, what this worker holds goes back in line, as
+ *     far as nobody has freed it yet, and it goes on under a new id. That is no crash: the process lives.
  * R4  A handler cannot be killed. One that does not return in time is fenced, its slot gets a new thread, and the old thread
  *     ends when it returns. Too many of them: the owner is told to restart the process.
  * R5  Jobs that were running when a process died (suspects) run one at a time, and while one waits or runs nothing else is
@@ -38,9 +38,13 @@ struct qr_runner_options {
 
 qr_rc qr_runner_start(struct qr_runner **ret_runner, const struct qr_runner_options *options, qr_err *err);
 
-/* Claims nothing more, waits up to `grace_ms` for handlers, hands back what has not ended by then, and frees the runner.
- * Threads that do not return are left behind; true when there were none. */
+/* Claims nothing more, waits up to `grace_ms` for handlers, hands back what has not ended by then, and frees the runner. Takes
+ * a few seconds longer than that at most, also when the database does not answer. Threads that do not return are left
+ * behind, with the runner and what it uses; true when there were none. */
 bool qr_runner_stop(struct qr_runner *runner, int64_t grace_ms);
+
+/* As which it is registered now. */
+qr_uuid qr_runner_worker_id(struct qr_runner *runner);
 
 struct qr_runner_stats {
     uint64_t claimed, completed, failed, retried, snoozed, skipped, lost, stuck, leases_lost;

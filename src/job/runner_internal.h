@@ -27,7 +27,7 @@ struct task {
     int64_t progress_mono_ms; /* when it was last written */
     bool needs_look;          /* it may have been taken from us */
     bool is_stuck;            /* its handler does not return: recorded as its failure (R4) */
-    int64_t began_mono_ms;
+    int64_t claimed_mono_ms, began_mono_ms;
     int64_t limit_mono_ms; /* its time limit; 0 = none */
     int64_t stuck_mono_ms; /* when it counts as stuck; 0 = never */
     struct task *next;     /* in ready or ended */
@@ -59,11 +59,13 @@ struct qr_runner {
     bool is_woken;                /* there may be work */
     bool look_for_lost;           /* a running job may have been taken from us */
     int64_t progress_due_mono_ms; /* when new progress is to be written; 0 = there is none */
-    bool lease_is_lost;
-    bool stopping;     /* claim nothing more */
-    bool handing_back; /* and give back what has not ended */
-    bool closing;      /* threads end */
-    bool is_drained;   /* the dispatcher has nothing in memory any more */
+    bool lease_is_lost;           /* then everything is handed back, before we register anew (R3) */
+    bool has_dead_to_free;        /* we declared our predecessors dead; their jobs are not free yet */
+    bool stopping;                /* claim nothing more */
+    bool handing_back;            /* and give back what has not ended */
+    bool closing;                 /* threads end */
+    bool dispatcher_has_ended, heartbeat_has_ended;
+    bool is_paused[QR_QUEUE_END]; /* as the last round saw it: what has not begun goes back */
 
     struct task *newest;
     int in_flight[QR_QUEUE_END]; /* ready, running or ended */
@@ -84,13 +86,17 @@ struct qr_runner {
 };
 
 enum {
-    QR_STUCK_GRACE_MS = 30000, /* from being told to end until a handler counts as stuck */
-    QR_PROGRESS_MS = 500,      /* progress is written at most that often */
-    QR_ADD_THREADS_MS = 1000,  /* after a thread could not be made */
-    QR_AHEAD_US = 20000,       /* claimed ahead for a thread: as many as are done in that time */
+    QR_STUCK_GRACE_MS = 30000,  /* from being told to end until a handler counts as stuck */
+    QR_PROGRESS_MS = 500,       /* progress is written at most that often */
+    QR_ADD_THREADS_MS = 1000,   /* after a thread could not be made */
+    QR_UNKNOWN_TYPE_MS = 60000, /* a job without a handler is looked at again that often */
+    QR_READY_MS_MAX = 200,      /* claimed ahead, and all threads are busy: then it goes back to those that are not */
+    QR_AHEAD_US = 20000,        /* claimed ahead for a thread: as many as are done in that time */
 };
 
 int64_t qr_runner_mono_ms(const struct qr_runner *runner);
+/* That long from now, whatever was asked for. */
+int64_t qr_runner_mono_ms_after(const struct qr_runner *runner, int64_t wait_ms);
 void qr_runner_wake(struct qr_runner *runner);
 
 /* slots.c; with the lock held where nothing else is said */
@@ -98,6 +104,11 @@ qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *
 struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job);
 /* Takes it out of the books; frees it, unless its handler still runs. */
 void qr_task_forget(struct task *task);
+/* Keeps a ready task from being begun, while it is handed back; and lets it be begun after all. */
+void qr_task_hold(struct task *task);
+void qr_task_unhold(struct task *task);
+/* A ready task that is to go back, because its queue is paused or because it has waited too long for a busy thread. */
+bool qr_task_goes_back(const struct task *task, int64_t now_mono_ms);
 /* Tells running handlers whose time is up to end, and replaces the threads of those that do not. */
 void qr_slots_check_time(struct qr_runner *runner);
 /* When that has to be looked at next; 0 = there is none to watch. */
@@ -110,12 +121,14 @@ size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int in
 
 /* dispatch.c: one transaction of the dispatcher. *ret_next_mono_ms: come back then at the latest, 0 = when woken. */
 qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_err *err);
-/* Registers this worker under a new id, and frees the jobs of predecessors where all are dead. */
+/* True when what the last round claimed may be ours although it is not in memory. */
+bool qr_dispatch_is_in_doubt(const struct qr_runner *runner);
+/* Registers this worker under a new id; where it owns all, its predecessors are dead from then on (has_dead_to_free). */
 qr_rc qr_dispatch_register(struct qr_runner *runner, qr_err *err);
 qr_rc qr_dispatch_unregister(struct qr_runner *runner, qr_err *err);
 /* Renews the lease; QR_LOST when it has ended. */
 qr_rc qr_dispatch_beat(struct qr_runner *runner, qr_uuid worker_id, qr_err *err);
-/* Frees the jobs of workers that were declared dead, in small steps. */
+/* Frees the jobs of workers that were declared dead, in small steps. An error: some are left. */
 qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err);
 /* The plan for qr_workers_free_jobs. The beat's too. */
 struct qr_rescue qr_plan_rescue(const struct qr_plan *plan);

@@ -64,6 +64,7 @@ struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job)
     }
     const struct qr_runner_options *options = &runner->options;
     task->runner = runner;
+    task->claimed_mono_ms = qr_runner_mono_ms(runner);
     task->run = (struct qr_job_run){
         .job = &task->job, .arena = &task->arena, .db = options->db, .clock = options->clock, .rand = options->rand};
     task->older = runner->newest;
@@ -131,6 +132,21 @@ void qr_task_forget(struct task *task)
     free_task(task);
 }
 
+void qr_task_hold(struct task *task)
+{
+    if (task->state == TASK_READY) {
+        remove_from(&task->runner->ready[task->job.queue], task);
+    }
+}
+
+void qr_task_unhold(struct task *task)
+{
+    if (task->state == TASK_READY) {
+        append(&task->runner->ready[task->job.queue], task);
+        qr_signal_one(&task->runner->work[task->job.queue]);
+    }
+}
+
 /* ---- threads ---- */
 
 static const struct qr_handler *find_handler(const struct qr_runner *runner, const char *type)
@@ -143,17 +159,42 @@ static const struct qr_handler *find_handler(const struct qr_runner *runner, con
     return NULL;
 }
 
+/* What a handler says is foreign too: it may say nothing, or what there is not. */
+static void check_outcome(struct task *task)
+{
+    struct qr_outcome *outcome = &task->outcome;
+    qr_err *error = &outcome->error;
+    error->msg[sizeof error->msg - 1] = '\0';
+    if (error->code >= QR_CODE_COUNT) {
+        qr_fail(error, QR_CODE_INTERNAL, "%s", error->msg);
+    } else if (error->code != QR_CODE_NONE) {
+        qr_fail(error, error->code, "%s", error->msg); /* as text that a database takes, however it was written */
+    }
+    if (outcome->kind > QR_OUTCOME_NONE && outcome->kind <= QR_OUTCOME_SNOOZED) {
+        return;
+    }
+    outcome->kind = QR_OUTCOME_FAILED;
+    if (atomic_load(&task->cancelled)) {
+        qr_fail(error, QR_CODE_SHUTTING_DOWN, "the handler was told to end, and left");
+    } else {
+        qr_fail(error, QR_CODE_INTERNAL, "the handler of %s did not say what came of it", task->job.type);
+    }
+}
+
 static void run_handler(struct task *task)
 {
     const struct qr_handler *handler = find_handler(task->runner, task->job.type);
     task->outcome = (struct qr_outcome){0};
     if (!handler) {
-        task->outcome.kind = QR_OUTCOME_FAILED;
-        qr_fail(&task->outcome.error, QR_CODE_INTERNAL, "no handler for jobs of type %s", task->job.type);
+        task->outcome.kind = QR_OUTCOME_SNOOZED; /* no failure: a newer worker may know it */
+        task->outcome.delay_ms = QR_UNKNOWN_TYPE_MS;
+        qr_fail(&task->outcome.error, QR_CODE_UNAVAILABLE, "this worker has no handler for jobs of type %s",
+                task->job.type);
         return;
     }
     task->run.arg = handler->arg;
     handler->fn(&task->run, &task->outcome);
+    check_outcome(task);
 }
 
 static void begin_task(struct task *task)
@@ -161,7 +202,8 @@ static void begin_task(struct task *task)
     task->state = TASK_RUNNING;
     task->began_mono_ms = qr_runner_mono_ms(task->runner);
     task->progress_mono_ms = task->began_mono_ms - QR_PROGRESS_MS;
-    task->limit_mono_ms = task->job.time_limit_ms ? task->began_mono_ms + task->job.time_limit_ms : 0;
+    const int64_t limit_ms = QR_MIN(task->job.time_limit_ms, (int64_t)QR_JOB_TIME_LIMIT_MS_MAX);
+    task->limit_mono_ms = limit_ms > 0 ? task->began_mono_ms + limit_ms : 0;
     if (task->limit_mono_ms) {
         qr_signal_one(&task->runner->dispatcher_wake); /* it has to watch this one */
     }
@@ -238,10 +280,50 @@ static int count_threads(const struct qr_runner *runner, enum qr_queue queue, bo
     return count;
 }
 
+/* How long the queue's threads have been at what they do now; 0 when one of them is free. */
+static int64_t busy_ms(const struct qr_runner *runner, enum qr_queue queue, int64_t now_mono_ms)
+{
+    int64_t shortest_ms = INT64_MAX;
+    for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
+        if (slot->queue == queue && !slot->is_replaced) {
+            shortest_ms = QR_MIN(shortest_ms, slot->task ? now_mono_ms - slot->task->began_mono_ms : 0);
+        }
+    }
+    return shortest_ms == INT64_MAX ? 0 : shortest_ms;
+}
+
+/* Only what was claimed ahead: for as many as there are threads there will be one. */
+static bool is_crowded(const struct qr_runner *runner, enum qr_queue queue)
+{
+    return runner->in_flight[queue] > count_threads(runner, queue, true);
+}
+
+bool qr_task_goes_back(const struct task *task, int64_t now_mono_ms)
+{
+    const struct qr_runner *runner = task->runner;
+    const enum qr_queue queue = task->job.queue;
+    return task->state == TASK_READY &&
+           (runner->is_paused[queue] ||
+            (now_mono_ms - task->claimed_mono_ms >= QR_READY_MS_MAX && is_crowded(runner, queue) &&
+             busy_ms(runner, queue, now_mono_ms) >= QR_READY_MS_MAX));
+}
+
+/* When what waits in the queue has waited too long; 0 = nothing waits. */
+static int64_t next_going_back_mono_ms(const struct qr_runner *runner, enum qr_queue queue, int64_t now_mono_ms)
+{
+    const struct task *first = runner->ready[queue].first;
+    if (!first || runner->options.slots[queue] == 0 || !is_crowded(runner, queue)) {
+        return 0;
+    }
+    const int64_t missing_ms = QR_READY_MS_MAX - busy_ms(runner, queue, now_mono_ms);
+    return QR_MAX(first->claimed_mono_ms + QR_READY_MS_MAX, now_mono_ms + missing_ms);
+}
+
 size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int in_flight)
 {
     const int slots = count_threads(runner, queue, true);
-    const int64_t average_us = QR_MAX(runner->average_us[queue], (int64_t)QR_AHEAD_US / AHEAD_MAX);
+    const int64_t now_us = busy_ms(runner, queue, qr_runner_mono_ms(runner)) * 1000; /* longer than the others took? */
+    const int64_t average_us = QR_MAX(QR_MAX(runner->average_us[queue], now_us), (int64_t)QR_AHEAD_US / AHEAD_MAX);
     const int ahead = (int)QR_MIN(QR_MAX(QR_AHEAD_US / average_us, (int64_t)1), (int64_t)AHEAD_MAX);
     const int wanted = slots * ahead - in_flight;
     return wanted > 0 ? (size_t)wanted : 0;
@@ -320,7 +402,12 @@ void qr_slots_check_time(struct qr_runner *runner)
 
 int64_t qr_slots_next_check_mono_ms(const struct qr_runner *runner)
 {
+    const int64_t now_mono_ms = qr_runner_mono_ms(runner);
     int64_t next = runner->add_threads_mono_ms ? runner->add_threads_mono_ms : INT64_MAX;
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        const int64_t back_mono_ms = next_going_back_mono_ms(runner, queue, now_mono_ms);
+        next = back_mono_ms ? QR_MIN(next, back_mono_ms) : next;
+    }
     for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
         const struct task *task = slot->task;
         if (!task || slot->is_replaced) {

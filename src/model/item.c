@@ -165,3 +165,20 @@ const char *qr_item_document_status(const struct qr_item_progress *item)
     }
     return qr_item_status_is_active(item->status) ? "processing" : "uploaded";
 }
+
+/* ---- stages ---- */
+
+int64_t qr_item_needs(bool is_container, int64_t generation, int64_t text_generation, int64_t chunk_generation,
+                      int64_t live_generation, int64_t expanded_generation)
+{
+    if (is_container) {
+        return expanded_generation < generation ? QR_WANT_PROCESS : 0;
+    }
+    if (text_generation < generation) {
+        return QR_WANT_PROCESS;
+    }
+    if (chunk_generation < generation) {
+        return QR_WANT_CHUNK;
+    }
+    return live_generation < generation ? QR_WANT_INDEX : 0;
+}

@@ -74,4 +74,8 @@ enum {
     QR_WANT_ALL = 15,
 };
 
+/* The one that its generation needs next, whether it is asked for or not; 0 = none. */
+int64_t qr_item_needs(bool is_container, int64_t generation, int64_t text_generation, int64_t chunk_generation,
+                      int64_t live_generation, int64_t expanded_generation);
+
 enum { QR_ITEM_DEPTH_MAX = 60 };

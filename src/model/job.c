@@ -1,8 +1,6 @@
 /* Owns the tables of job states and queues. Pure. */
 #include "model/job.h"
 
-#include <assert.h>
-
 #define TO(state) QR_BIT(QR_JOB_##state)
 
 static const struct {
@@ -33,8 +31,7 @@ static bool is_state(enum qr_job_state state)
 
 const char *qr_job_state_name(enum qr_job_state state)
 {
-    assert(is_state(state));
-    return states[state].name;
+    return is_state(state) ? states[state].name : "unknown";
 }
 
 enum qr_job_state qr_job_state_find(qr_str name)
@@ -49,20 +46,22 @@ enum qr_job_state qr_job_state_find(qr_str name)
 
 bool qr_job_state_is_open(enum qr_job_state state)
 {
-    assert(is_state(state));
-    return states[state].is_open;
+    return is_state(state) && states[state].is_open;
 }
 
 bool qr_job_state_may_become(enum qr_job_state from, enum qr_job_state to)
 {
-    assert(is_state(from) && is_state(to));
-    return (states[from].next & QR_BIT(to)) != 0;
+    return is_state(from) && is_state(to) && (states[from].next & QR_BIT(to)) != 0;
+}
+
+bool qr_queue_is_known(enum qr_queue queue)
+{
+    return queue >= QR_QUEUE_EXPAND && queue < QR_QUEUE_END;
 }
 
 const char *qr_queue_name(enum qr_queue queue)
 {
-    assert(queue >= QR_QUEUE_EXPAND && queue < QR_QUEUE_END);
-    return queues[queue];
+    return qr_queue_is_known(queue) ? queues[queue] : "unknown";
 }
 
 enum qr_queue qr_queue_find(qr_str name)

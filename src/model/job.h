@@ -24,6 +24,8 @@ enum qr_job_state {
 #define QR_JOB_OPEN_SQL   "(1, 2, 3, 4)"
 #define QR_JOB_ACTIVE_SQL "(2, 3, 4)"
 
+/* What is stored may come from another version or a damaged file: a state or queue that there is not is called "unknown", is
+ * not open, and becomes nothing. */
 const char *qr_job_state_name(enum qr_job_state state);
 /* 0 when there is none of that name. */
 enum qr_job_state qr_job_state_find(qr_str name);
@@ -43,6 +45,7 @@ enum qr_queue {
     QR_QUEUE_END,
 };
 
+bool qr_queue_is_known(enum qr_queue queue);
 const char *qr_queue_name(enum qr_queue queue);
 enum qr_queue qr_queue_find(qr_str name);
 

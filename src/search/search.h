@@ -22,6 +22,7 @@ struct qr_search_hit {
     struct qr_chunk_row row;
 };
 
-/* The best first. Everything lives in the arena. What is shown is decided by one snapshot of the main database (S1). */
+/* The best first. Everything lives in the arena. What is shown is decided in one read of the
+ * main database (S1). */
 qr_rc qr_search_text(const struct qr_search *search, struct qr_arena *arena, struct qr_search_hit **ret_hits,
                      size_t *ret_count, qr_err *err);

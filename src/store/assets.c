@@ -14,21 +14,31 @@ const char *qr_analysis_status_name(enum qr_analysis_status status)
     return names[status];
 }
 
+/* What was found in the same bytes before is found again. */
+static qr_rc copy_analysis(struct qr_tx *tx, qr_uuid id, int64_t generation, qr_err *err)
+{
+    return qr_tx_exec(tx,
+                      "UPDATE asset SET analysis_status = old.analysis_status, text = old.text, code = old.code, "
+                      "message = old.message FROM (SELECT analysis_status, text, code, message FROM asset WHERE "
+                      "id = ?1 AND generation < ?2 ORDER BY generation DESC LIMIT 1) AS old WHERE asset.id = ?1 AND "
+                      "asset.generation = ?2",
+                      QR_VALS(qr_val_uuid(&id), qr_val_i64(generation)), NULL, err);
+}
+
 qr_rc qr_asset_add(struct qr_tx *tx, const struct qr_item *item, const struct qr_new_asset *asset, qr_err *err)
 {
     int64_t now_ms;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
-    return qr_tx_exec(tx,
+    QR_TRY(qr_tx_exec(tx,
                       "INSERT INTO asset (id, base_id, item_id, generation, kind, mime, place, artifact_id, "
                       "analysis_status, text, code, message, created_at, updated_at) "
-                      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, '', '', '', ?9, ?9) "
-                      "ON CONFLICT (id) DO UPDATE SET generation = ?4, place = ?7, artifact_id = ?8, updated_at = ?9, "
-                      "analysis_status = CASE WHEN ?10 <> 0 THEN asset.analysis_status ELSE 1 END",
+                      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, '', '', '', ?9, ?9) ON CONFLICT DO NOTHING",
                       QR_VALS(qr_val_uuid(&asset->id), qr_val_uuid(&item->base_id), qr_val_uuid(&item->id),
                               qr_val_i64(item->generation), qr_val_text(qr_str_of(asset->kind)),
                               qr_val_text(qr_str_of(asset->mime)), qr_val_text(qr_str_of(asset->place)),
-                              qr_val_uuid(&asset->bytes.id), qr_val_i64(now_ms), qr_val_i64(asset->is_analysed)),
-                      NULL, err);
+                              qr_val_uuid(&asset->bytes.id), qr_val_i64(now_ms)),
+                      NULL, err));
+    return asset->is_analysed ? copy_analysis(tx, asset->id, item->generation, err) : QR_OK;
 }
 
 /* ---- the job ---- */
@@ -89,10 +99,27 @@ qr_rc qr_asset_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, bool *
                     qr_err *err)
 {
     QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows, "SELECT " ASSET_COLUMNS " FROM asset WHERE id = ?1", QR_VALS(qr_val_uuid(&id)), err));
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT " ASSET_COLUMNS " FROM asset WHERE id = ?1 ORDER BY generation DESC LIMIT 1",
+                       QR_VALS(qr_val_uuid(&id)), err));
     *ret_found = qr_rows_next(&rows);
     if (*ret_found) {
         QR_TRY(read_asset(&rows, arena, ret_asset, err));
+    }
+    return qr_rows_end(&rows, err);
+}
+
+static qr_rc list_assets(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count, size_t limit,
+                         struct qr_arena *arena, struct qr_asset **ret_assets, size_t *ret_count, qr_err *err)
+{
+    *ret_count = 0;
+    *ret_assets = qr_arena_array(arena, limit, sizeof(struct qr_asset));
+    if (!*ret_assets) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for assets");
+    }
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows, sql, vals, val_count, err));
+    while (*ret_count < limit && qr_rows_next(&rows)) {
+        QR_TRY(read_asset(&rows, arena, &(*ret_assets)[(*ret_count)++], err));
     }
     return qr_rows_end(&rows, err);
 }
@@ -101,33 +128,31 @@ qr_rc qr_assets_list(struct qr_tx *tx, qr_uuid item_id, int64_t generation, stru
                      struct qr_asset **ret_assets, size_t *ret_count, qr_err *err)
 {
     enum { SHOWN_MAX = 200 };
-    *ret_count = 0;
-    *ret_assets = qr_arena_array(arena, SHOWN_MAX, sizeof(struct qr_asset));
-    if (!*ret_assets) {
-        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for assets");
-    }
-    QR_ROWS(rows);
-    QR_TRY(qr_tx_query(
-        tx, &rows, "SELECT " ASSET_COLUMNS " FROM asset WHERE item_id = ?1 AND generation = ?2 ORDER BY id LIMIT ?3",
-        QR_VALS(qr_val_uuid(&item_id), qr_val_i64(generation), qr_val_i64(SHOWN_MAX)), err));
-    while (qr_rows_next(&rows)) {
-        QR_TRY(read_asset(&rows, arena, &(*ret_assets)[(*ret_count)++], err));
-    }
-    return qr_rows_end(&rows, err);
+    return list_assets(
+        tx, "SELECT " ASSET_COLUMNS " FROM asset WHERE item_id = ?1 AND generation = ?2 ORDER BY id LIMIT ?3",
+        QR_VALS(qr_val_uuid(&item_id), qr_val_i64(generation), qr_val_i64(SHOWN_MAX)), SHOWN_MAX, arena, ret_assets,
+        ret_count, err);
 }
 
-qr_rc qr_asset_finish(struct qr_tx *tx, qr_uuid id, enum qr_analysis_status status, qr_str text, const char *code,
-                      const char *message, qr_err *err)
+qr_rc qr_assets_pending(struct qr_tx *tx, qr_uuid base_id, int limit, struct qr_arena *arena,
+                        struct qr_asset **ret_assets, size_t *ret_count, qr_err *err)
+{
+    return list_assets(
+        tx, "SELECT " ASSET_COLUMNS " FROM asset WHERE base_id = ?1 AND analysis_status = 1 ORDER BY id LIMIT ?2",
+        QR_VALS(qr_val_uuid(&base_id), qr_val_i64(limit)), (size_t)limit, arena, ret_assets, ret_count, err);
+}
+
+qr_rc qr_asset_finish(struct qr_tx *tx, qr_uuid id, int64_t generation, enum qr_analysis_status status, qr_str text,
+                      const char *code, const char *message, qr_err *err)
 {
     int64_t now_ms;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
-    return qr_tx_exec(
-        tx,
-        "UPDATE asset SET analysis_status = ?2, text = ?3, code = ?4, message = ?5, updated_at = ?6 WHERE id = ?1 AND "
-        "analysis_status IN (1, 2)",
-        QR_VALS(qr_val_uuid(&id), qr_val_i64(status), qr_val_text(text), qr_val_text(qr_str_of(code)),
-                qr_val_text(qr_str_of(message)), qr_val_i64(now_ms)),
-        NULL, err);
+    return qr_tx_exec(tx,
+                      "UPDATE asset SET analysis_status = ?2, text = ?3, code = ?4, message = ?5, updated_at = ?6, "
+                      "analysed_generation = ?7 WHERE id = ?1 AND generation = ?7 AND analysis_status IN (1, 2)",
+                      QR_VALS(qr_val_uuid(&id), qr_val_i64(status), qr_val_text(text), qr_val_text(qr_str_of(code)),
+                              qr_val_text(qr_str_of(message)), qr_val_i64(now_ms), qr_val_i64(generation)),
+                      NULL, err);
 }
 
 qr_rc qr_assets_count(struct qr_tx *tx, qr_uuid item_id, int64_t generation, int64_t *ret_pending,
@@ -137,8 +162,10 @@ qr_rc qr_assets_count(struct qr_tx *tx, qr_uuid item_id, int64_t generation, int
     QR_TRY(qr_tx_get_i64(
         tx, "SELECT count(*) FROM asset WHERE item_id = ?1 AND generation = ?2 AND analysis_status IN (1, 2)", vals,
         QR_COUNT(vals), NULL, ret_pending, err));
-    return qr_tx_get_i64(tx, "SELECT count(*) FROM asset WHERE item_id = ?1 AND generation = ?2 AND text <> ''", vals,
-                         QR_COUNT(vals), NULL, ret_with_text, err);
+    return qr_tx_get_i64(
+        tx,
+        "SELECT count(*) FROM asset WHERE item_id = ?1 AND generation = ?2 AND text <> '' AND analysed_generation = ?2",
+        vals, QR_COUNT(vals), NULL, ret_with_text, err);
 }
 
 qr_rc qr_assets_purge(struct qr_tx *tx, qr_uuid item_id, int64_t live_generation, int64_t wanted_generation,

@@ -29,11 +29,15 @@ qr_rc qr_asset_enqueue(struct qr_tx *tx, struct qr_uuid_gen *ids, const struct q
                        qr_err *err);
 qr_rc qr_asset_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, bool *ret_found, struct qr_asset *ret_asset,
                     qr_err *err);
-qr_rc qr_asset_finish(struct qr_tx *tx, qr_uuid id, enum qr_analysis_status status, qr_str text, const char *code,
-                      const char *message, qr_err *err);
-/* Of an item's generation: how many are not analysed yet, and how many gained text. */
+qr_rc qr_asset_finish(struct qr_tx *tx, qr_uuid id, int64_t generation, enum qr_analysis_status status, qr_str text,
+                      const char *code, const char *message, qr_err *err);
+/* Of an item's generation: how many are not analysed yet, and how many gained text in it; text that an earlier one had
+ * found is in the document already. */
 qr_rc qr_assets_count(struct qr_tx *tx, qr_uuid item_id, int64_t generation, int64_t *ret_pending,
                       int64_t *ret_with_text, qr_err *err);
+/* Of the base, those that are not analysed yet. */
+qr_rc qr_assets_pending(struct qr_tx *tx, qr_uuid base_id, int limit, struct qr_arena *arena,
+                        struct qr_asset **ret_assets, size_t *ret_count, qr_err *err);
 qr_rc qr_assets_list(struct qr_tx *tx, qr_uuid item_id, int64_t generation, struct qr_arena *arena,
                      struct qr_asset **ret_assets, size_t *ret_count, qr_err *err);
 /* Removes those of generations other than these two. */

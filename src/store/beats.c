@@ -10,6 +10,13 @@ qr_rc qr_beats_take(struct qr_tx *tx, const char *name, int64_t slot_ms, bool *r
     return QR_OK;
 }
 
+qr_rc qr_beats_is_ahead(struct qr_tx *tx, const char *name, int64_t slot_ms, bool *ret_is_ahead, qr_err *err)
+{
+    int64_t ignored;
+    return qr_tx_get_i64(tx, "SELECT slot FROM beat_slot WHERE name = ?1 AND slot > ?2 LIMIT 1",
+                         QR_VALS(qr_val_text(qr_str_of(name)), qr_val_i64(slot_ms)), ret_is_ahead, &ignored, err);
+}
+
 qr_rc qr_beats_prune(struct qr_tx *tx, int64_t before_ms, int64_t *ret_count, qr_err *err)
 {
     return qr_tx_exec(tx,

@@ -16,6 +16,7 @@ struct qr_parent_delta {
     int64_t depth;
     struct qr_child_counts counts;
     bool leaves_preparing;
+    int64_t left_generation; /* which it was: a newer one that begins in the same change goes on preparing */
     bool is_done;
 };
 
@@ -251,6 +252,7 @@ qr_rc qr_item_roll_up_later(struct qr_change *change, const struct qr_item *item
         return out_of_memory(err);
     }
     delta->leaves_preparing = true;
+    delta->left_generation = item->generation;
     return QR_OK;
 }
 
@@ -315,12 +317,12 @@ static qr_rc set_container_status(struct qr_change *change, const struct qr_pare
 /* STATE-5, STATE-6. */
 static qr_rc roll_up(struct qr_change *change, struct qr_parent_delta *delta, qr_err *err)
 {
-    struct container container;
+    struct container container = {0};
     bool found;
     delta->is_done = true;
     QR_TRY(change_counters(change, delta, &found, &container, err));
-    if (!found || container.status == QR_ITEM_DELETING ||
-        (container.status == QR_ITEM_PREPARING && !delta->leaves_preparing)) {
+    const bool has_left = delta->leaves_preparing && delta->left_generation == container.generation;
+    if (!found || container.status == QR_ITEM_DELETING || (container.status == QR_ITEM_PREPARING && !has_left)) {
         return QR_OK;
     }
     const enum qr_item_status status =
@@ -404,34 +406,45 @@ static struct qr_val bytes_of(qr_str bytes)
     return qr_val_blob(bytes.ptr ? bytes.ptr : "", bytes.len);
 }
 
+/* Roots are found by their source. */
+static struct qr_val root_source(const struct qr_item *item, unsigned char hash[static QR_HASH_BYTES])
+{
+    if (item->depth > 0 || item->source.len == 0) {
+        return qr_val_null();
+    }
+    qr_hash_128(item->source, hash);
+    return qr_val_blob(hash, QR_HASH_BYTES);
+}
+
+static int64_t needs_of(const struct qr_item *item)
+{
+    return qr_item_needs(item->is_container, item->generation, item->text_generation, item->chunk_generation,
+                         item->live_generation, item->expanded_generation);
+}
+
 qr_rc qr_item_insert(struct qr_change *change, struct qr_item *item, qr_err *err)
 {
     assert(item->status != QR_ITEM_DELETING && item->generation == 1);
     const bool is_root = item->depth == 0;
     unsigned char source_hash[QR_HASH_BYTES];
-    struct qr_val root_source = qr_val_null();
-    if (is_root && item->source.len) {
-        qr_hash_128(item->source, source_hash);
-        root_source = qr_val_blob(source_hash, sizeof source_hash);
-    }
     item->created_ms = item->updated_ms = change->now_ms;
     QR_TRY(qr_tx_exec(
         change->tx,
         "INSERT INTO item (id, base_id, parent_id, depth, path, type, is_container, name, key, source, source_hash, "
         "mime, size_bytes, mtime_ns, content_hash, status, generation, seen_generation, error_stage, error_code, "
-        "error_message, error_generation, error_at, attributes, options, wanted, run_id, created_at, updated_at) "
-        "VALUES "
-        "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 1, ?17, ?18, ?19, ?20, ?21, ?22, ?23, "
-        "?24, ?25, ?26, ?27, ?27)",
+        "error_message, error_generation, error_at, attributes, options, wanted, run_id, created_at, updated_at, "
+        "needs) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 1, ?17, ?18, ?19, ?20, "
+        "?21, ?22, ?23, "
+        "?24, ?25, ?26, ?27, ?27, ?28)",
         QR_VALS(qr_val_uuid(&item->id), qr_val_uuid(&item->base_id),
                 qr_val_uuid(is_root ? &item->base_id : &item->parent_id), qr_val_i64(item->depth), bytes_of(item->path),
                 qr_val_i64(item->type), qr_val_i64(item->is_container), text_of(item->name), bytes_of(item->key),
-                bytes_of(item->source), root_source, text_of(item->mime), qr_val_i64(item->size_bytes),
-                qr_val_i64(item->mtime_ns), hash_or_null(item), qr_val_i64(item->status),
+                bytes_of(item->source), root_source(item, source_hash), text_of(item->mime),
+                qr_val_i64(item->size_bytes), qr_val_i64(item->mtime_ns), hash_or_null(item), qr_val_i64(item->status),
                 qr_val_i64(item->seen_generation), text_of(item->error_stage), text_of(item->error_code),
                 text_of(item->error_message), qr_val_i64(item->error_generation), qr_val_i64(item->error_ms),
                 text_of(item->attributes), text_of(item->options), qr_val_i64(item->wanted),
-                qr_val_uuid_or_null(&item->run_id), qr_val_i64(item->created_ms)),
+                qr_val_uuid_or_null(&item->run_id), qr_val_i64(item->created_ms), qr_val_i64(needs_of(item))),
         NULL, err));
     item->stored_status = item->status;
     item->stored_enabled = item->enabled = true;
@@ -452,7 +465,11 @@ qr_rc qr_item_save(struct qr_change *change, struct qr_item *item, qr_err *err)
     QR_TRY(note_difference(change, item, err));
     QR_TRY(count_item_for_runs(change, item, err));
     QR_TRY(count_child(change, item->parent_id, item->depth - 1, item->stored_status, item->status, err));
+    if (item->is_container && item->status != QR_ITEM_PREPARING && item->status != QR_ITEM_DELETING) {
+        QR_TRY(qr_item_roll_up_later(change, item, err)); /* its children decide what it is at rest */
+    }
     item->updated_ms = change->now_ms;
+    unsigned char source_hash[QR_HASH_BYTES];
     QR_TRY(qr_tx_exec(
         change->tx,
         "UPDATE item SET is_container = ?2, name = ?3, source = ?4, mime = ?5, size_bytes = ?6, mtime_ns = ?7, "
@@ -461,7 +478,7 @@ qr_rc qr_item_save(struct qr_change *change, struct qr_item *item, qr_err *err)
         "expand_code = ?17, error_stage = ?18, error_code = ?19, error_message = ?20, error_generation = ?21, "
         "error_at = ?22, warnings = ?23, enabled = ?24, attributes = ?25, options = ?26, chunk_count = ?27, "
         "token_count = ?28, wanted = ?29, run_id = ?30, ticket = ?31, ticket_at = ?32, updated_at = ?33, "
-        "indexed_at = ?34 WHERE id = ?1",
+        "indexed_at = ?34, source_hash = ?35, needs = ?36, cleanup_job_id = ?37 WHERE id = ?1",
         QR_VALS(qr_val_uuid(&item->id), qr_val_i64(item->is_container), text_of(item->name), bytes_of(item->source),
                 text_of(item->mime), qr_val_i64(item->size_bytes), qr_val_i64(item->mtime_ns), hash_or_null(item),
                 qr_val_i64(item->status), qr_val_i64(item->generation), qr_val_i64(item->live_generation),
@@ -473,12 +490,16 @@ qr_rc qr_item_save(struct qr_change *change, struct qr_item *item, qr_err *err)
                 text_of(item->attributes), text_of(item->options), qr_val_i64(item->chunk_count),
                 qr_val_i64(item->token_count), qr_val_i64(item->wanted), qr_val_uuid_or_null(&item->run_id),
                 text_of(item->ticket), qr_val_i64(item->ticket_ms), qr_val_i64(item->updated_ms),
-                qr_val_i64(item->indexed_ms)),
+                qr_val_i64(item->indexed_ms), root_source(item, source_hash), qr_val_i64(needs_of(item)),
+                qr_val_uuid_or_null(&item->cleanup_job_id)),
         NULL, err));
     item->stored_status = item->status;
     item->stored_live_generation = item->live_generation;
     item->stored_enabled = item->enabled;
     item->stored_run_id = item->run_id;
+    if (item->status == QR_ITEM_DELETING) {
+        change->checked_parent = (qr_uuid){0}; /* the last look may be untrue now */
+    }
     return QR_OK;
 }
 

@@ -5,10 +5,10 @@
  * C2  Items are written by qr_item_insert and qr_item_save only. They collect what a change of status means for the parent;
  *     qr_change_finish writes counters and roll-ups, deepest containers first, up to the roots (STATE-5): one update a
  *     container, however many children changed.
- * C4  A change that takes items of runs to work or to rest ends with qr_runs_advance (workflow/process.h) before
- *     qr_change_finish; containers that leave `preparing` tell their run at once.
  * C3  Whatever changes what search may show (liveness, enabled, deleting) is an event, and raises the base's vis_seq in the
  *     same transaction.
+ * C4  It counts how many items of a run are at work. The workflow ends its changes with qr_workflow_finish, which lets runs
+ *     go on.
  *
  *     QR_CHANGE(change);
  *     QR_TRY(qr_change_begin(&change, tx, ids, &base_id, 1, err));
@@ -17,7 +17,6 @@
  */
 #pragma once
 
-#include "base/map.h"
 #include "store/bases.h"
 #include "store/items.h"
 
@@ -76,7 +75,7 @@ qr_rc qr_item_remove(struct qr_change *change, const struct qr_item *item, qr_er
 /* Whether it, an ancestor or its base is deleting. */
 qr_rc qr_item_is_deleting(struct qr_change *change, const struct qr_item *item, bool *ret_is, qr_err *err);
 
-/* An event of the base's durable sequence; `visible` raises vis_seq. qr_item_save and _insert write those of status. */
+/* An event of the base's durable sequence. qr_item_save and _insert write those of status and visibility. */
 enum qr_event_kind {
     QR_EVENT_ADDED = 1, /* roots only */
     QR_EVENT_STATUS = 2,

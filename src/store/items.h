@@ -39,6 +39,7 @@ struct qr_item {
     qr_uuid run_id;                   /* all zero = none */
     const char *ticket;               /* of a converter, "" = none */
     int64_t ticket_ms;                /* since when */
+    qr_uuid cleanup_job_id;           /* of a deleting root; all zero = its job could not be queued */
     int64_t created_ms, updated_ms, indexed_ms;
 
     enum qr_item_status stored_status; /* of the row; store/change.c needs the difference */
@@ -117,9 +118,9 @@ qr_rc qr_items_has_deleting(struct qr_tx *tx, qr_uuid base_id, qr_str root_path,
 qr_rc qr_items_sum_subtree(struct qr_tx *tx, qr_uuid base_id, qr_str root_path, int64_t limit, int64_t *ret_leaves,
                            int64_t *ret_chunks, int64_t *ret_tokens, qr_err *err);
 
-/* Idle items of the base in the order of depth and id, behind the given pair (-1 and all zero = from the beginning). */
-qr_rc qr_items_idle(struct qr_tx *tx, qr_uuid base_id, int64_t after_depth, qr_uuid after_id, int limit,
-                    struct qr_arena *arena, struct qr_item **ret_items, size_t *ret_count, qr_err *err);
+/* Idle items of the base that need this stage next (a bit of QR_WANT_*), in the order of depth and id. */
+qr_rc qr_items_idle(struct qr_tx *tx, qr_uuid base_id, int64_t needs, int limit, struct qr_arena *arena,
+                    struct qr_item **ret_items, size_t *ret_count, qr_err *err);
 /* Items of the run that are at work: with an open stage job. */
 qr_rc qr_items_of_run(struct qr_tx *tx, qr_uuid run_id, qr_uuid after_id, int limit, struct qr_arena *arena,
                       struct qr_item **ret_items, size_t *ret_count, qr_err *err);

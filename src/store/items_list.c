@@ -301,11 +301,10 @@ qr_rc qr_items_has_deleting(struct qr_tx *tx, qr_uuid base_id, qr_str root_path,
     if (!end.ptr) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a subtree");
     }
-    return qr_tx_get_i64(tx,
-                         "SELECT 1 FROM item WHERE base_id = ?1 AND path >= ?2 AND path < ?3 AND status = 8 LIMIT 1",
-                         QR_VALS(qr_val_uuid(&base_id), qr_val_blob(root_path.ptr, root_path.len),
-                                 qr_val_blob(end.ptr, end.len)),
-                         ret_has, &ignored, err);
+    return qr_tx_get_i64(
+        tx, "SELECT 1 FROM item WHERE base_id = ?1 AND path >= ?2 AND path < ?3 AND status = 8 LIMIT 1",
+        QR_VALS(qr_val_uuid(&base_id), qr_val_blob(root_path.ptr, root_path.len), qr_val_blob(end.ptr, end.len)),
+        ret_has, &ignored, err);
 }
 
 qr_rc qr_items_sum_subtree(struct qr_tx *tx, qr_uuid base_id, qr_str root_path, int64_t limit, int64_t *ret_leaves,
@@ -337,14 +336,14 @@ qr_rc qr_items_sum_subtree(struct qr_tx *tx, qr_uuid base_id, qr_str root_path, 
 
 /* ---- for runs ---- */
 
-qr_rc qr_items_idle(struct qr_tx *tx, qr_uuid base_id, int64_t after_depth, qr_uuid after_id, int limit,
-                    struct qr_arena *arena, struct qr_item **ret_items, size_t *ret_count, qr_err *err)
+qr_rc qr_items_idle(struct qr_tx *tx, qr_uuid base_id, int64_t needs, int limit, struct qr_arena *arena,
+                    struct qr_item **ret_items, size_t *ret_count, qr_err *err)
 {
     return collect(tx,
-                   "SELECT " QR_ITEM_COLUMNS " FROM item WHERE base_id = ?1 AND status = 1 AND "
-                   "(depth, id) > (?2, ?3) ORDER BY depth, id LIMIT ?4",
-                   QR_VALS(qr_val_uuid(&base_id), qr_val_i64(after_depth), qr_val_uuid(&after_id), qr_val_i64(limit)),
-                   arena, ret_items, ret_count, err);
+                   "SELECT " QR_ITEM_COLUMNS " FROM item WHERE base_id = ?1 AND needs = ?2 AND status = 1 "
+                   "ORDER BY depth, id LIMIT ?3",
+                   QR_VALS(qr_val_uuid(&base_id), qr_val_i64(needs), qr_val_i64(limit)), arena, ret_items, ret_count,
+                   err);
 }
 
 qr_rc qr_items_of_run(struct qr_tx *tx, qr_uuid run_id, qr_uuid after_id, int limit, struct qr_arena *arena,
@@ -359,51 +358,48 @@ qr_rc qr_items_of_run(struct qr_tx *tx, qr_uuid run_id, qr_uuid after_id, int li
 
 /* ---- for recovery and check ---- */
 
-/* Leaves out those that have a job. */
-static qr_rc keep_without_job(struct qr_tx *tx, struct qr_item_list *list, qr_err *err)
+/* Where a step over `limit` active items ends: *ret_end is behind them, empty when there are no more. */
+static qr_rc end_of_step(struct qr_tx *tx, const struct qr_item_cursor *cursor, int limit,
+                         struct qr_item_cursor *ret_end, qr_err *err)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct qr_item *item = &list->items[i];
-        bool has_job = item->is_container && item->status == QR_ITEM_PROCESSING; /* only rolled up */
-        if (!has_job) {
-            QR_TRY(qr_jobs_has_stage(tx, item->id, &has_job, err));
-        }
-        if (!has_job) {
-            list->items[kept++] = *item;
-        }
+    *ret_end = (struct qr_item_cursor){0};
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(
+        tx, &rows,
+        "SELECT base_id, path FROM item WHERE status IN " QR_ITEM_ACTIVE_SQL
+        " AND (base_id, path) > (?1, ?2) ORDER BY base_id, path LIMIT 1 OFFSET ?3",
+        QR_VALS(qr_val_uuid(&cursor->base_id), qr_val_blob(cursor->path, cursor->path_len), qr_val_i64(limit - 1)),
+        err));
+    if (qr_rows_next(&rows)) {
+        const qr_str path = qr_rows_str(&rows, 1);
+        ret_end->base_id = qr_rows_uuid(&rows, 0);
+        ret_end->path_len = QR_MIN(path.len, sizeof ret_end->path);
+        memcpy(ret_end->path, path.ptr, ret_end->path_len);
     }
-    list->count = kept;
-    return QR_OK;
+    return qr_rows_end(&rows, err);
 }
+
+#define WITHOUT_STAGE_JOB                                                                                              \
+    " AND NOT (is_container = 1 AND status = 3) AND NOT EXISTS (SELECT 1 FROM job WHERE job.item_id = item.id AND "    \
+    "job.item_id IS NOT NULL AND job.state IN " QR_JOB_OPEN_SQL " AND job.queue <> 5 AND job.queue <> 4 AND "          \
+    "job.type <> 'refresh-source')"
 
 qr_rc qr_items_without_job(struct qr_tx *tx, struct qr_item_cursor *cursor, int limit, struct qr_arena *arena,
                            struct qr_item **ret_items, size_t *ret_count, qr_err *err)
 {
-    struct qr_item_list list = {.arena = arena};
-    {
-        QR_ROWS(rows);
-        QR_TRY(qr_tx_query(
-            tx, &rows,
-            "SELECT " QR_ITEM_COLUMNS " FROM item WHERE status IN " QR_ITEM_ACTIVE_SQL
-            " AND (base_id, path) > (?1, ?2) ORDER BY base_id, path LIMIT ?3",
-            QR_VALS(qr_val_uuid(&cursor->base_id), qr_val_blob(cursor->path, cursor->path_len), qr_val_i64(limit)),
-            err));
-        while (qr_rows_next(&rows)) {
-            QR_TRY(qr_item_list_add(&list, &rows, err));
-        }
-        QR_TRY(qr_rows_end(&rows, err));
-    }
-    const struct qr_item *last = list.count == (size_t)limit ? &list.items[list.count - 1] : NULL;
-    *cursor = (struct qr_item_cursor){0};
-    if (last) {
-        cursor->base_id = last->base_id;
-        cursor->path_len = QR_MIN(last->path.len, sizeof cursor->path);
-        memcpy(cursor->path, last->path.ptr, cursor->path_len);
-    }
-    QR_TRY(keep_without_job(tx, &list, err));
-    *ret_items = list.items;
-    *ret_count = list.count;
+    struct qr_item_cursor end;
+    qr_uuid last;
+    memset(last.bytes, 0xff, sizeof last.bytes);
+    QR_TRY(end_of_step(tx, cursor, limit, &end, err));
+    QR_TRY(collect(tx,
+                   "SELECT " QR_ITEM_COLUMNS " FROM item WHERE status IN " QR_ITEM_ACTIVE_SQL
+                   " AND (base_id, path) > (?1, ?2) AND (base_id, path) <= (?3, ?4)" WITHOUT_STAGE_JOB
+                   " ORDER BY base_id, path LIMIT ?5",
+                   QR_VALS(qr_val_uuid(&cursor->base_id), qr_val_blob(cursor->path, cursor->path_len),
+                           qr_val_uuid(end.path_len ? &end.base_id : &last), qr_val_blob(end.path, end.path_len),
+                           qr_val_i64(limit)),
+                   arena, ret_items, ret_count, err));
+    *cursor = end;
     return QR_OK;
 }
 

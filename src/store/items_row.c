@@ -68,6 +68,7 @@ qr_rc qr_rows_item(const struct qr_rows *rows, struct qr_arena *arena, struct qr
         .created_ms = qr_rows_i64(rows, 42),
         .updated_ms = qr_rows_i64(rows, 43),
         .indexed_ms = qr_rows_i64(rows, 44),
+        .cleanup_job_id = qr_rows_uuid(rows, 45),
     };
     const qr_str hash = qr_rows_str(rows, 13);
     item.has_hash = hash.len == sizeof item.content_hash;

@@ -86,6 +86,33 @@ static qr_rc try_add(struct qr_tx *tx, const struct qr_new_job *job, int64_t now
     return is_held ? insert(tx, job, now_ms, QR_JOB_BLOCKED, ret_done, err) : QR_OK;
 }
 
+/* What would break a claim later is refused here: then only its writer fails, and not each runner that meets it. */
+static qr_rc check_spec(const struct qr_job_spec *spec, qr_err *err)
+{
+    const qr_str type = qr_str_of(spec->type);
+    if (!qr_queue_is_known(spec->queue)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "there is no queue %d", (int)spec->queue);
+    }
+    if (type.len == 0 || type.len >= QR_JOB_TYPE_MAX || !qr_utf8_valid(type)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "the type of a job is text of 1 to %d bytes", QR_JOB_TYPE_MAX - 1);
+    }
+    if (spec->args.len > QR_JOB_ARGS_MAX) {
+        return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "the args of a job have at most %d bytes, not %zu",
+                       QR_JOB_ARGS_MAX, spec->args.len);
+    }
+    if (!qr_utf8_valid(spec->args) || (spec->args.len && memchr(spec->args.ptr, '\0', spec->args.len))) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "the args of a job are UTF-8 without a zero byte");
+    }
+    if (spec->priority < -QR_JOB_PRIORITY_MAX || spec->priority > QR_JOB_PRIORITY_MAX) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "the priority of a job is from -%d to %d, not %d",
+                       QR_JOB_PRIORITY_MAX, QR_JOB_PRIORITY_MAX, spec->priority);
+    }
+    if (spec->time_limit_ms < 0) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "the time limit of a job is not negative");
+    }
+    return QR_OK;
+}
+
 qr_rc qr_jobs_add_new(struct qr_tx *tx, const struct qr_new_job *job, qr_uuid *ret_id, bool *ret_existed, qr_err *err)
 {
     QR_FAILPOINT("jobs.enqueue", err);
@@ -104,11 +131,16 @@ qr_rc qr_jobs_add_new(struct qr_tx *tx, const struct qr_new_job *job, qr_uuid *r
 qr_rc qr_jobs_add(struct qr_tx *tx, qr_uuid new_id, const struct qr_job_spec *spec, qr_uuid *ret_id, bool *ret_existed,
                   qr_err *err)
 {
-    const struct qr_new_job job = {.spec = *spec,
-                                   .id = new_id,
-                                   .idempotency_key = qr_job_key_of(spec->idempotency_key),
-                                   .serial_key = qr_job_key_of(spec->serial_key)};
+    struct qr_new_job job = {.spec = *spec,
+                             .id = new_id,
+                             .idempotency_key = qr_job_key_of(spec->idempotency_key),
+                             .serial_key = qr_job_key_of(spec->serial_key)};
     bool existed;
+    int64_t now_ms;
+    QR_TRY(check_spec(spec, err));
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    job.spec.run_at_ms = QR_MIN(spec->run_at_ms, now_ms + QR_JOB_RUN_AT_MS_MAX);
+    job.spec.time_limit_ms = QR_MIN(spec->time_limit_ms, (int64_t)QR_JOB_TIME_LIMIT_MS_MAX);
     return qr_jobs_add_new(tx, &job, ret_id, ret_existed ? ret_existed : &existed, err);
 }
 
@@ -172,7 +204,8 @@ static qr_rc claim_of_base(struct qr_tx *tx, struct qr_job_claim *claim, qr_uuid
     const size_t before = claim->count;
     while (qr_rows_next(&rows)) {
         assert(claim->count - before < want);
-        QR_TRY(qr_rows_job(&rows, claim->arena, &claim->jobs[claim->count++], err));
+        QR_TRY(qr_rows_job(&rows, claim->arena, &claim->jobs[claim->count], err));
+        claim->args_bytes += strlen(claim->jobs[claim->count++].args);
     }
     QR_TRY(qr_rows_end(&rows, err));
     qsort(claim->jobs + before, claim->count - before, sizeof claim->jobs[0], compare_jobs);
@@ -204,7 +237,9 @@ static qr_rc next_base(struct qr_tx *tx, const struct qr_job_claim *claim, bool 
 
 qr_rc qr_jobs_offered(struct qr_tx *tx, struct qr_queue_offer ret_offers[static QR_QUEUE_END], qr_err *err)
 {
-    memset(ret_offers, 0, QR_QUEUE_END * sizeof ret_offers[0]);
+    for (enum qr_queue queue = 0; queue < QR_QUEUE_END; queue++) {
+        ret_offers[queue] = (struct qr_queue_offer){.is_paused = true};
+    }
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
                        "SELECT queue, (SELECT suspect FROM job WHERE state = 3 AND job.queue = line.queue "
@@ -223,7 +258,7 @@ qr_rc qr_jobs_offered(struct qr_tx *tx, struct qr_queue_offer ret_offers[static 
 /* One base's turn: a quarter of the batch, unless it is the only one. *ret_more: there may be more to claim. */
 static qr_rc claim_turn(struct qr_tx *tx, struct qr_job_claim *claim, int *passes, bool *ret_more, qr_err *err)
 {
-    enum { PASSES_MAX = 16 };
+    enum { PASSES_MAX = 16, AT_ONCE_MAX = QR_JOB_BYTES_MAX / QR_JOB_ARGS_MAX };
     qr_uuid base_id;
     QR_TRY(next_base(tx, claim, ret_more, &base_id, err));
     if (!*ret_more) {
@@ -232,7 +267,8 @@ static qr_rc claim_turn(struct qr_tx *tx, struct qr_job_claim *claim, int *passe
     const bool is_alone = qr_uuid_equal(base_id, *claim->ring);
     const size_t before = claim->count, left = claim->limit - before;
     const size_t share = QR_MAX(claim->limit / 4, (size_t)1);
-    QR_TRY(claim_of_base(tx, claim, base_id, is_alone ? left : QR_MIN(share, left), err));
+    const size_t want = is_alone ? left : QR_MIN(share, left);
+    QR_TRY(claim_of_base(tx, claim, base_id, QR_MIN(want, (size_t)AT_ONCE_MAX), err));
     *claim->ring = base_id;
     /* another worker is at the rows of this base: the next one's turn */
     *passes = claim->count > before ? 0 : *passes + 1;
@@ -242,10 +278,10 @@ static qr_rc claim_turn(struct qr_tx *tx, struct qr_job_claim *claim, int *passe
 
 qr_rc qr_jobs_claim(struct qr_tx *tx, struct qr_job_claim *claim, qr_err *err)
 {
-    claim->count = 0;
+    claim->count = claim->args_bytes = 0;
     int passes = 0;
     bool more = true;
-    while (more && claim->count < claim->limit) {
+    while (more && claim->count < claim->limit && claim->args_bytes < QR_JOB_BYTES_MAX) {
         QR_TRY(claim_turn(tx, claim, &passes, &more, err));
     }
     return QR_OK;
@@ -360,10 +396,14 @@ qr_rc qr_jobs_release(struct qr_tx *tx, qr_uuid id, int64_t fence, const struct 
 
 qr_rc qr_jobs_set_progress(struct qr_tx *tx, qr_uuid id, int64_t fence, int64_t done, int64_t total, qr_err *err)
 {
-    int64_t changes;
+    int64_t now_ms, changes;
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
     QR_TRY(qr_tx_exec(
-        tx, "UPDATE job SET progress_done = ?3, progress_total = ?4 WHERE id = ?1 AND state = 4 AND fence = ?2",
-        QR_VALS(qr_val_uuid(&id), qr_val_i64(fence), qr_val_i64(done), qr_val_i64(total)), &changes, err));
+        tx,
+        "UPDATE job SET progress_done = ?3, progress_total = ?4, progress_at = ?5 "
+        "WHERE id = ?1 AND state = 4 AND fence = ?2",
+        QR_VALS(qr_val_uuid(&id), qr_val_i64(fence), qr_val_i64(done), qr_val_i64(total), qr_val_i64(now_ms)), &changes,
+        err));
     return changes ? QR_OK : lost(err);
 }
 

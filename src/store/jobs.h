@@ -16,9 +16,15 @@
 #include "model/job.h"
 
 enum {
-    QR_JOB_TYPE_MAX = 64,
+    QR_JOB_TYPE_MAX = 64,       /* with its NUL */
+    QR_JOB_ARGS_MAX = 64 << 10, /* they are written again with the row, and claimed by the hundred */
+    QR_JOB_BYTES_MAX =
+        4 << 20, /* of args in one transaction, about: a write is bounded (DB-7), and a row is written whole */
+    QR_JOB_PRIORITY_MAX = 1000000,
+    QR_JOB_TIME_LIMIT_MS_MAX = 7 * 86400000,
     QR_JOB_BATCH_MAX = 500,
     QR_JOB_HISTORY_MAX = 100, /* attempts that are kept: a job that is put off for days has thousands */
+    QR_JOB_RESCUE_MAX = 100,  /* jobs of the dead in one step: each row is written, with its args */
     QR_JOB_PRUNE_MAX = 100,   /* jobs in one step, each with its history */
     QR_KEY_HASH_BYTES = 16,
 };
@@ -31,16 +37,18 @@ struct qr_job_spec {
     qr_uuid base_id; /* whose turn it takes; all zero = nobody's in particular */
     qr_uuid item_id; /* all zero = none */
     int64_t generation;
-    int priority;           /* smaller first */
-    int64_t run_at_ms;      /* 0 = now */
+    int priority;           /* smaller first; from -QR_JOB_PRIORITY_MAX to that */
+    int64_t run_at_ms;      /* 0 = now; at most QR_JOB_RUN_AT_MS_MAX from now counts */
     qr_str idempotency_key; /* empty = none */
     qr_str serial_key;      /* empty = none */
-    qr_str args;            /* JSON; empty = {} */
-    int64_t time_limit_ms;  /* of one attempt; 0 = none */
+    qr_str args;            /* JSON, at most QR_JOB_ARGS_MAX; empty = {} */
+    int64_t time_limit_ms;  /* of one attempt; 0 = none; at most QR_JOB_TIME_LIMIT_MS_MAX counts */
 };
 
+#define QR_JOB_RUN_AT_MS_MAX (INT64_C(3653) * 86400000) /* ten years */
+
 /* Adds a job. Where an open one has the same idempotency key, that one is the answer and *ret_existed (may be NULL) is
- * true. Wakes the runners after the commit. */
+ * true. Wakes the runners after the commit. `invalid_value` for a spec that is none; `payload_too_large`. */
 qr_rc qr_jobs_add(struct qr_tx *tx, qr_uuid new_id, const struct qr_job_spec *spec, qr_uuid *ret_id, bool *ret_existed,
                   qr_err *err);
 
@@ -71,6 +79,7 @@ struct qr_job {
     int64_t time_limit_ms;     /* of one attempt, 0 = none */
     qr_uuid worker_id;         /* of the running or last attempt */
     int64_t progress_done, progress_total;
+    int64_t progress_ms;        /* when it was last reported; 0 = never */
     const char *code, *message; /* of the last failure, or why it waits or was skipped; "" = none */
     int64_t created_ms, claimed_ms, finished_ms;
     struct qr_job_key idempotency_key, serial_key;
@@ -97,6 +106,7 @@ struct qr_job_filter {
     qr_uuid after;            /* newest first, below this id; all zero = from the newest */
     int limit;
 };
+/* Without their args, which are "". */
 qr_rc qr_jobs_list(struct qr_tx *tx, const struct qr_job_filter *filter, struct qr_arena *arena,
                    struct qr_job **ret_jobs, size_t *ret_count, qr_err *err);
 
@@ -115,15 +125,17 @@ struct qr_job_claim {
     struct qr_job *jobs; /* room for `limit` */
     size_t limit;
     size_t count; /* how many there are in the end */
+    size_t args_bytes;
 };
 
-/* Claims queued jobs of the queue for the worker, fair between bases. Each gets a new fence. Before it, in the same
+/* Claims queued jobs of the queue for the worker, fair between bases; fewer than `limit` when their args are large. Each gets a new fence. Before it, in the same
  * transaction: qr_worker_require_lease, and qr_jobs_offered, which knows the pauses. */
 qr_rc qr_jobs_claim(struct qr_tx *tx, struct qr_job_claim *claim, qr_err *err);
 
 /* What could be claimed of a queue; nothing while it is paused. */
 struct qr_queue_offer {
     bool any, suspects;
+    bool is_paused;
 };
 qr_rc qr_jobs_offered(struct qr_tx *tx, struct qr_queue_offer ret_offers[static QR_QUEUE_END], qr_err *err);
 
@@ -180,9 +192,10 @@ qr_rc qr_worker_require_lease(struct qr_tx *tx, qr_uuid id, qr_err *err);
 qr_rc qr_worker_unregister(struct qr_tx *tx, qr_uuid id, qr_err *err);
 
 /* Declares workers dead: those whose lease has run out, or all but `spare` (a predecessor in a folder that we own alone).
- * From then on they can claim nothing, and write nothing about the jobs that qr_workers_free_jobs frees. */
+ * From then on they can claim nothing, and write nothing about the jobs that qr_workers_free_jobs frees. Neither is done to
+ * `spare`, which may be all zero; a lease that ends later than a renewal could make it is shortened to that. */
 qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t *ret_count, qr_err *err);
-/* Frees the jobs of dead workers, at most QR_JOB_BATCH_MAX and of one base; a job that crashed too often fails with
+/* Frees the jobs of dead workers, at most QR_JOB_RESCUE_MAX and of one base; a job that crashed too often fails with
  * `crashed_worker`. Forgets dead workers without jobs. *ret_count 0: there is nothing left. */
 typedef qr_rc qr_lock_bases_fn(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void *arg, qr_err *err);
 typedef qr_rc qr_job_failed_fn(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err);

@@ -111,17 +111,19 @@ qr_rc qr_jobs_add_side(struct qr_tx *tx, struct qr_uuid_gen *ids, enum qr_job_ty
                        bool *ret_existed, qr_err *err)
 {
     const struct qr_job_type_info *info = qr_job_type_info(type);
-    return qr_jobs_add(tx, qr_uuid_next(ids),
-                       &(struct qr_job_spec){.queue = info->queue,
-                                             .type = info->name,
-                                             .base_id = base_id,
-                                             .item_id = item_id,
-                                             .generation = generation,
-                                             .run_at_ms = at_ms,
-                                             .idempotency_key = key,
-                                             .args = args,
-                                             .time_limit_ms = info->time_limit_ms},
-                       ret_id, ret_existed, err);
+    return qr_jobs_add(
+        tx, qr_uuid_next(ids),
+        &(struct qr_job_spec){.queue = info->queue,
+                              .type = info->name,
+                              .base_id = base_id,
+                              .item_id = item_id,
+                              .generation = generation,
+                              .priority = type == QR_JOB_PURGE, /* behind deletes, whose queue it shares */
+                              .run_at_ms = at_ms,
+                              .idempotency_key = key,
+                              .args = args,
+                              .time_limit_ms = info->time_limit_ms},
+        ret_id, ret_existed, err);
 }
 
 qr_rc qr_jobs_stage_view(struct qr_tx *tx, qr_uuid item_id, struct qr_arena *arena, struct qr_stage_view *ret_view,
@@ -145,6 +147,7 @@ qr_rc qr_jobs_stage_view(struct qr_tx *tx, qr_uuid item_id, struct qr_arena *are
         .run_at_ms = job.run_at_ms,
         .progress_done = job.progress_done,
         .progress_total = job.progress_total,
+        .progress_ms = job.progress_ms,
         .code = job.code,
         .message = job.message,
         .worker_id = job.worker_id,

@@ -30,7 +30,7 @@ struct qr_stage_view {
     qr_uuid job_id;
     enum qr_job_type type;
     enum qr_job_state state;
-    int64_t attempts, claimed_ms, run_at_ms, progress_done, progress_total;
+    int64_t attempts, claimed_ms, run_at_ms, progress_done, progress_total, progress_ms;
     const char *code, *message; /* of the last failure */
     qr_uuid worker_id;
 };

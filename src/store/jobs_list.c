@@ -69,7 +69,7 @@ qr_rc qr_jobs_list(struct qr_tx *tx, const struct qr_job_filter *filter, struct 
     assert(filter->limit > 0 && filter->limit <= QR_JOB_BATCH_MAX);
     struct conditions conditions = {0};
     qr_buf_init(&conditions.sql, 0);
-    qr_buf_add_text(&conditions.sql, "SELECT " QR_JOB_COLUMNS " FROM job WHERE 1 = 1");
+    qr_buf_add_text(&conditions.sql, "SELECT " QR_JOB_COLUMNS_WITH("''") " FROM job WHERE 1 = 1");
     add_filter(&conditions, filter);
     qr_buf_printf(&conditions.sql, " ORDER BY id DESC LIMIT %d", filter->limit);
     qr_rc rc = qr_buf_check(&conditions.sql, err);
@@ -148,8 +148,9 @@ qr_rc qr_queue_set_paused(struct qr_tx *tx, enum qr_queue queue, bool paused, qr
     }
     int64_t now_ms;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
-    return qr_tx_exec(tx, "INSERT INTO queue_pause (queue, since) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-                      QR_VALS(qr_val_i64(queue), qr_val_i64(now_ms)), NULL, err);
+    QR_TRY(qr_tx_exec(tx, "INSERT INTO queue_pause (queue, since) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+                      QR_VALS(qr_val_i64(queue), qr_val_i64(now_ms)), NULL, err));
+    return qr_tx_notify(tx, QR_JOBS_CHANNEL, err); /* what is claimed and has not begun goes back */
 }
 
 qr_rc qr_queue_paused_since(struct qr_tx *tx, enum qr_queue queue, int64_t *ret_since_ms, qr_err *err)

@@ -72,6 +72,7 @@ qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_
         .idempotency_key = qr_rows_key(rows, 22),
         .serial_key = qr_rows_key(rows, 23),
         .is_suspect = qr_rows_i64(rows, 24) != 0,
+        .progress_ms = qr_rows_i64(rows, 25),
     };
     const qr_str type = qr_rows_str(rows, 2);
     snprintf(job.type, sizeof job.type, "%.*s", QR_STR_ARG(type));

@@ -27,10 +27,12 @@ struct qr_job_key qr_rows_key(const struct qr_rows *rows, int column);
 
 /* ---- jobs ---- */
 
-#define QR_JOB_COLUMNS                                                                                                 \
-    "id, queue, type, base_id, item_id, generation, state, priority, run_at, args, fence, attempts, crashes, "         \
+#define QR_JOB_COLUMNS QR_JOB_COLUMNS_WITH("args")
+/* With something else in place of the args, which may be long. */
+#define QR_JOB_COLUMNS_WITH(args)                                                                                      \
+    "id, queue, type, base_id, item_id, generation, state, priority, run_at, " args ", fence, attempts, crashes, "     \
     "time_limit, worker_id, progress_done, progress_total, code, message, created_at, claimed_at, finished_at, "       \
-    "idempotency_key, serial_key, suspect"
+    "idempotency_key, serial_key, suspect, progress_at"
 
 /* The job in the current row of QR_JOB_COLUMNS; texts are copied to the arena. */
 qr_rc qr_rows_job(const struct qr_rows *rows, struct qr_arena *arena, struct qr_job *ret_job, qr_err *err);

@@ -112,6 +112,12 @@ qr_rc qr_run_add_counts(struct qr_tx *tx, qr_uuid id, int64_t active, int64_t fa
                       QR_VALS(qr_val_uuid(&id), qr_val_i64(active), qr_val_i64(failed)), NULL, err);
 }
 
+qr_rc qr_run_want(struct qr_tx *tx, qr_uuid id, int64_t wanted, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE run SET stages = stages | ?2 WHERE id = ?1",
+                      QR_VALS(qr_val_uuid(&id), qr_val_i64(wanted)), NULL, err);
+}
+
 qr_rc qr_run_set(struct qr_tx *tx, const struct qr_run *run, qr_err *err)
 {
     int64_t now_ms;

@@ -37,6 +37,8 @@ qr_rc qr_run_find(struct qr_tx *tx, qr_uuid id, bool *ret_found, struct qr_run *
 qr_rc qr_runs_list(struct qr_tx *tx, qr_uuid base_id, qr_uuid before, int limit, struct qr_arena *arena,
                    struct qr_run **ret_runs, size_t *ret_count, qr_err *err);
 qr_rc qr_run_add_counts(struct qr_tx *tx, qr_uuid id, int64_t active, int64_t failed, qr_err *err);
+/* Asks the run for more stages. */
+qr_rc qr_run_want(struct qr_tx *tx, qr_uuid id, int64_t wanted, qr_err *err);
 /* Level, status and, unless it is running, the time of its end. */
 qr_rc qr_run_set(struct qr_tx *tx, const struct qr_run *run, qr_err *err);
 qr_rc qr_run_count_stage(struct qr_tx *tx, qr_uuid id, enum qr_run_stage stage, int64_t total, int64_t done,

@@ -50,10 +50,21 @@ qr_rc qr_worker_unregister(struct qr_tx *tx, qr_uuid id, qr_err *err)
                       QR_VALS(qr_val_uuid(&id)), NULL, err);
 }
 
+/* The clock was set back: a lease would end hours late. One that lives renews it soon, so each gets the time of a beat. */
+static qr_rc shorten_leases(struct qr_tx *tx, int64_t now_ms, qr_err *err)
+{
+    enum { DOUBT_MS = 60000 };
+    return qr_tx_exec(
+        tx, "UPDATE worker SET lease_until = ?1 WHERE dead = 0 AND lease_until > ?2",
+        QR_VALS(qr_val_i64(now_ms + QR_WORKER_LEASE_MS), qr_val_i64(now_ms + QR_WORKER_LEASE_MS + DOUBT_MS)), NULL,
+        err);
+}
+
 qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t *ret_count, qr_err *err)
 {
     int64_t now_ms;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    QR_TRY(shorten_leases(tx, now_ms, err));
     return qr_tx_exec(tx, "UPDATE worker SET dead = 1 WHERE dead = 0 AND id <> ?1 AND (?2 <> 0 OR lease_until < ?3)",
                       QR_VALS(qr_val_uuid(&spare), qr_val_i64(all), qr_val_i64(now_ms)), ret_count, err);
 }
@@ -106,10 +117,10 @@ static qr_rc find_orphans(struct qr_tx *tx, qr_uuid base_id, struct qr_arena *ar
                        "SELECT " QR_JOB_COLUMNS
                        " FROM job WHERE state = 4 AND base_id = ?2 AND worker_id IN (SELECT id FROM worker WHERE "
                        "dead = 1) LIMIT ?1 /*pg FOR UPDATE SKIP LOCKED */",
-                       QR_VALS(qr_val_i64(QR_JOB_BATCH_MAX), qr_val_uuid(&base_id)), err));
+                       QR_VALS(qr_val_i64(QR_JOB_RESCUE_MAX), qr_val_uuid(&base_id)), err));
     size_t count = 0;
     while (qr_rows_next(&rows)) {
-        assert(count < QR_JOB_BATCH_MAX);
+        assert(count < QR_JOB_RESCUE_MAX);
         QR_TRY(qr_rows_job(&rows, arena, &ret_jobs[count++], err));
     }
     *ret_count = count;
@@ -122,7 +133,7 @@ static qr_rc free_jobs_of(struct qr_tx *tx, qr_uuid base_id, const struct qr_res
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
-    struct qr_job *jobs = qr_arena_array(&arena, QR_JOB_BATCH_MAX, sizeof jobs[0]);
+    struct qr_job *jobs = qr_arena_array(&arena, QR_JOB_RESCUE_MAX, sizeof jobs[0]);
     if (!jobs) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a batch of jobs");
     }

@@ -2,6 +2,7 @@
 #include "base/failpoint.h"
 #include "base/hash.h"
 #include "workflow/guard.h"
+#include "workflow/process.h"
 #include "workflow/refresh.h"
 #include "workflow/schedule.h"
 
@@ -91,6 +92,13 @@ static qr_rc meet_existing(struct qr_change *change, const struct add_call *call
     struct qr_added *added = &call->added[index];
     struct qr_item existing;
     bool found = false;
+    for (size_t i = 0; i < index && call->add->on_conflict != QR_CONFLICT_CREATE && given->source.len; i++) {
+        if (qr_str_equal(call->add->items[i].source, given->source)) { /* twice in one request */
+            *added = (struct qr_added){.id = call->added[i].id, .what = "skipped"};
+            *ret_is_new = false;
+            return QR_OK;
+        }
+    }
     if (call->add->on_conflict != QR_CONFLICT_CREATE && given->source.len) {
         QR_TRY(
             qr_item_find_root(change->tx, call->add->base_id, given->source, &change->arena, &found, &existing, err));
@@ -162,6 +170,7 @@ static qr_rc add_new(struct qr_change *change, struct add_call *call, const stru
         struct qr_item *item = &pending.items[pending.count];
         indexes[pending.count++] = i;
         QR_TRY(fill_item(change, call, i, item, err));
+        call->added[i].id = item->id;
         if (qr_plan_source(change, item, settings) && qr_next_stage(item)) {
             pending.to_enqueue[pending.enqueue_count++] = item;
         }
@@ -181,7 +190,7 @@ static qr_rc add_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     QR_TRY(qr_guard_base(&change, call->add->base_id, &base, err));
     QR_TRY(qr_base_settings(base, &change.arena, &settings, err));
     QR_TRY(add_new(&change, call, &settings, err));
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("add.before_commit", err);
     return QR_OK;
 }
@@ -227,11 +236,8 @@ qr_rc qr_workflow_add(const struct qr_workflow *workflow, const struct qr_add *a
     }
     *ret_added = call.added;
     QR_TRY(prepare_contents(&call, contents, err));
-    const qr_rc rc = qr_db_write(workflow->db, QR_DURABLE, add_in_tx, &call, err);
-    if (rc != QR_OK) {
-        discard_contents(&call, contents, add->count);
-        return rc;
-    }
+    /* where the write fails its outcome may not be known: files that no row adopted are swept */
+    QR_TRY(qr_db_write(workflow->db, QR_DURABLE, add_in_tx, &call, err));
     (void)QR_FAILPOINT_RC("add.after_commit", NULL);
     if (call.enqueue_failure.code != QR_CODE_NONE) {
         return qr_fail(err, QR_CODE_ENQUEUE_FAILED, "some items could not be queued: %s", call.enqueue_failure.msg);

@@ -1,6 +1,7 @@
 /* Bases: making, deleting, restoring, failing (BASE-1, BASE-2, THING-2). */
 #include "base/failpoint.h"
 #include "workflow/guard.h"
+#include "workflow/process.h"
 #include "workflow/schedule.h"
 
 struct base_call {
@@ -68,7 +69,7 @@ static qr_rc delete_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     call->job_id = (qr_uuid){0};
     call->enqueue_failure = (qr_err){0};
     (void)qr_tx_nested(tx, enqueue_delete_base, call, &call->enqueue_failure); /* recovery queues it later */
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("base.delete.before_commit", err);
     return QR_OK;
 }
@@ -98,7 +99,7 @@ static qr_rc fail_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     QR_TRY(qr_guard_base_exists(&change, call->base_id, &base, err));
     QR_TRY(qr_base_set_status(tx, call->base_id, QR_BASE_FAILED, call->code, call->message, err));
     QR_TRY(qr_change_note(&change, call->base_id, (qr_uuid){0}, QR_EVENT_BASE, 0, call->code, err));
-    return qr_change_finish(&change, err);
+    return qr_workflow_finish(&change, err);
 }
 
 qr_rc qr_workflow_fail_base(const struct qr_workflow *workflow, qr_uuid base_id, const char *code, const char *message,

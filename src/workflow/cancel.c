@@ -2,8 +2,11 @@
 #include "base/failpoint.h"
 #include "store/jobs_find.h"
 #include "workflow/guard.h"
+#include "workflow/plan_internal.h"
 #include "workflow/process.h"
 #include "workflow/schedule.h"
+
+#include <stdio.h>
 
 struct job_call {
     const struct qr_workflow *workflow;
@@ -11,6 +14,7 @@ struct job_call {
     enum qr_job_state state;
     qr_uuid new_job_id;
     bool existed;
+    char args[128]; /* enough for those of an analysis, which alone are read */
 };
 
 static qr_rc find_job(struct qr_tx *tx, void *arg, qr_err *err)
@@ -21,7 +25,9 @@ static qr_rc find_job(struct qr_tx *tx, void *arg, qr_err *err)
     const qr_uuid id = call->job.id;
     bool found;
     QR_TRY(qr_jobs_find(tx, id, &arena, &found, &call->job, err));
-    call->job.args = call->job.code = call->job.message = "";
+    call->job.code = call->job.message = "";
+    snprintf(call->args, sizeof call->args, "%s", found ? call->job.args : "");
+    call->job.args = call->args;
     return found ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
 }
 
@@ -42,20 +48,34 @@ static qr_rc fail_item(struct qr_change *change, const struct qr_job *job, qr_er
     }
     qr_set_failed(change, &item, job->type, qr_code_info(QR_CODE_CANCELLED)->name, "its job was cancelled");
     QR_TRY(qr_item_save(change, &item, err));
-    return item.is_container ? qr_item_roll_up_later(change, &item, err) : QR_OK;
+    return item.is_container ? qr_item_roll_up_later(change, &item, err) : qr_purge_at_rest(change, &item, err);
+}
+
+/* An analysis that is called off has failed: its document must not wait for it. */
+static qr_rc tell_plan(struct qr_change *change, const struct job_call *call, qr_err *err)
+{
+    if (qr_job_type_find(qr_str_of(call->job.type)) != QR_JOB_ANALYZE_ASSET) {
+        return QR_OK;
+    }
+    struct qr_outcome outcome = {.kind = QR_OUTCOME_FAILED};
+    qr_fail(&outcome.error, QR_CODE_CANCELLED, "its job was cancelled");
+    return qr_plan_asset_ended(change, &(struct qr_ended){&call->job, QR_JOB_CANCELLED, &outcome}, err);
 }
 
 static qr_rc cancel_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct job_call *call = arg;
+    struct qr_base *base;
     QR_CHANGE(change);
     QR_TRY(qr_change_begin(&change, tx, call->workflow->ids, &call->job.base_id, 1, err));
-    QR_TRY(qr_jobs_cancel(tx, call->job.id, "cancelled", "cancelled by request", &call->state, err));
-    if (qr_job_state_is_open(call->state) && is_stage(&call->job)) {
-        QR_TRY(fail_item(&change, &call->job, err));
+    if (!qr_uuid_is_zero(call->job.base_id)) {
+        QR_TRY(qr_guard_base(&change, call->job.base_id, &base, err));
     }
-    QR_TRY(qr_runs_advance(&change, err));
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_jobs_cancel(tx, call->job.id, "cancelled", "cancelled by request", &call->state, err));
+    if (qr_job_state_is_open(call->state)) {
+        QR_TRY(is_stage(&call->job) ? fail_item(&change, &call->job, err) : tell_plan(&change, call, err));
+    }
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("cancel.before_commit", err);
     return QR_OK;
 }
@@ -82,14 +102,11 @@ static qr_rc retry_item_of(struct qr_change *change, struct job_call *call, qr_e
     struct qr_item item;
     QR_TRY(qr_guard_base(change, call->job.base_id, &base, err));
     QR_TRY(qr_guard_item(change, call->job.base_id, call->job.item_id, &change->arena, &item, err));
-    if (item.status != QR_ITEM_FAILED) {
-        return qr_fail(err, QR_CODE_NOT_FAILED, "the item is %s: only a failed one is tried again",
-                       qr_item_status_name(item.status));
-    }
-    QR_TRY(qr_raise_generation(change, &item, "retry", err));
-    QR_TRY(qr_schedule_strictly(change, &item, err));
-    bool found;
-    return qr_jobs_find_stage(change->tx, item.id, &found, &call->new_job_id, err);
+    const char *skipped;
+    QR_TRY(qr_retry_one(change, &item, &call->new_job_id, &skipped, err));
+    return skipped ? qr_fail(err, QR_CODE_NOT_FAILED, "the item is %s: only a failed one is tried again",
+                             qr_item_status_name(item.status))
+                   : QR_OK;
 }
 
 static qr_rc retry_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
@@ -103,7 +120,7 @@ static qr_rc retry_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     }
     QR_TRY(qr_change_begin(&change, tx, call->workflow->ids, &call->job.base_id, 1, err));
     QR_TRY(retry_item_of(&change, call, err));
-    return qr_change_finish(&change, err);
+    return qr_workflow_finish(&change, err);
 }
 
 qr_rc qr_workflow_retry_job(const struct qr_workflow *workflow, qr_uuid job_id, qr_uuid *ret_job_id, bool *ret_existed,

@@ -29,16 +29,28 @@ static qr_rc no_such_item(qr_uuid id, qr_err *err)
     return qr_fail(err, QR_CODE_NOT_FOUND, "there is no item %s in this base", text);
 }
 
+/* *ret_is_gone: there is none, or it is deleting. One of another base is `not_found` whatever the caller does with those. */
+static qr_rc look_up(struct qr_change *change, qr_uuid base_id, qr_uuid item_id, struct qr_arena *arena,
+                     bool *ret_is_gone, struct qr_item *ret_item, qr_err *err)
+{
+    bool found;
+    QR_TRY(qr_item_find(change->tx, item_id, arena, &found, ret_item, err));
+    *ret_is_gone = !found;
+    if (!found) {
+        return QR_OK;
+    }
+    if (!qr_uuid_equal(ret_item->base_id, base_id)) {
+        return no_such_item(item_id, err);
+    }
+    return qr_item_is_deleting(change, ret_item, ret_is_gone, err);
+}
+
 qr_rc qr_guard_item(struct qr_change *change, qr_uuid base_id, qr_uuid item_id, struct qr_arena *arena,
                     struct qr_item *ret_item, qr_err *err)
 {
-    bool found, is_deleting = false;
-    QR_TRY(qr_item_find(change->tx, item_id, arena, &found, ret_item, err));
-    if (found && qr_uuid_equal(ret_item->base_id, base_id)) {
-        QR_TRY(qr_item_is_deleting(change, ret_item, &is_deleting, err));
-        return is_deleting ? no_such_item(item_id, err) : QR_OK;
-    }
-    return no_such_item(item_id, err);
+    bool is_gone;
+    QR_TRY(look_up(change, base_id, item_id, arena, &is_gone, ret_item, err));
+    return is_gone ? no_such_item(item_id, err) : QR_OK;
 }
 
 /* ---- selections ---- */
@@ -86,14 +98,15 @@ qr_rc qr_guard_roots(struct qr_change *change, const struct qr_selection *select
     }
     size_t count = 0;
     for (size_t i = 0; i < selection->count; i++) {
+        bool is_gone;
         if (i > 0 && qr_uuid_equal(ids[i], ids[i - 1])) {
             continue;
         }
-        const qr_rc rc = qr_guard_item(change, selection->base_id, ids[i], arena, &items[count], err);
-        if (rc != QR_OK && !(rc == QR_NOT_FOUND && skip_gone)) {
-            return rc;
+        QR_TRY(look_up(change, selection->base_id, ids[i], arena, &is_gone, &items[count], err));
+        if (is_gone && !skip_gone) {
+            return no_such_item(ids[i], err);
         }
-        count += rc == QR_OK;
+        count += !is_gone;
     }
     *ret_count = keep_outermost(items, count);
     *ret_roots = items;

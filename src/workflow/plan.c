@@ -33,8 +33,7 @@ static qr_rc part(struct qr_tx *tx, const struct qr_job *job, void *part, void *
     QR_CHANGE(change);
     QR_TRY(qr_change_begin(&change, tx, workflow->ids, &job->base_id, 1, err));
     QR_TRY(part_of(&change, job, part, err));
-    QR_TRY(qr_runs_advance(&change, err));
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("plan.part.before_commit", err);
     return QR_OK;
 }
@@ -50,7 +49,7 @@ static qr_rc fail_stage(struct qr_change *change, struct qr_item *item, const st
     qr_set_failed(change, item, ended->job->type, qr_code_info(code)->name,
                   error->msg[0] ? error->msg : "the stage declined and did not say why");
     QR_TRY(qr_item_save(change, item, err));
-    return item->generation > 1 ? qr_enqueue_purge(change, item, err) : QR_OK;
+    return qr_purge_at_rest(change, item, err);
 }
 
 static qr_rc stage_ended(struct qr_change *change, const struct qr_ended *ended, qr_err *err)
@@ -78,9 +77,38 @@ static qr_rc stage_ended(struct qr_change *change, const struct qr_ended *ended,
 
 /* ---- ends ---- */
 
+/* RECOV-4: an index that is not the base's own is rebuilt; whoever meets it first sees to it. */
+static qr_rc mend_index(struct qr_change *change, const struct qr_ended *ended, qr_err *err)
+{
+    qr_uuid ignored;
+    const qr_code code = ended->outcome->error.code;
+    const bool is_lost = code == QR_CODE_INDEX_LOST || code == QR_CODE_DATA_CORRUPT || code == QR_CODE_DATA_FOREIGN;
+    if (!is_lost || !qr_change_base(change, ended->job->base_id)) {
+        return QR_OK;
+    }
+    return qr_enqueue_base_job(change->tx, change->ids, QR_JOB_RESTORE_BASE, ended->job->base_id, &ignored, err);
+}
+
+/* THING-2: its model does not fit what it has; only a restore mends that. */
+static qr_rc fail_base(struct qr_change *change, const struct qr_ended *ended, qr_err *err)
+{
+    const qr_err *error = &ended->outcome->error;
+    const struct qr_base *base = qr_change_base(change, ended->job->base_id);
+    if (error->code != QR_CODE_DIMENSION_MISMATCH || !base || base->status != QR_BASE_READY) {
+        return QR_OK;
+    }
+    const char *code = qr_code_info(error->code)->name;
+    QR_TRY(qr_base_set_status(change->tx, base->id, QR_BASE_FAILED, code, error->msg, err));
+    return qr_change_note(change, base->id, (qr_uuid){0}, QR_EVENT_BASE, 0, code, err);
+}
+
 static qr_rc one_ended(struct qr_change *change, const struct qr_ended *ended, qr_err *err)
 {
     const enum qr_job_type type = qr_job_type_find(qr_str_of(ended->job->type));
+    if (type && qr_job_type_info(type)->is_stage) {
+        QR_TRY(mend_index(change, ended, err));
+        QR_TRY(fail_base(change, ended, err));
+    }
     if (!type || qr_job_state_is_open(ended->state)) {
         return QR_OK; /* it will be tried again: nothing has happened yet */
     }
@@ -94,6 +122,8 @@ static qr_rc one_ended(struct qr_change *change, const struct qr_ended *ended, q
         return qr_plan_asset_ended(change, ended, err);
     case QR_JOB_RESTORE_BASE:
         return qr_plan_restore_ended(change, ended, err);
+    case QR_JOB_DELETE_SUBTREE:
+        return qr_runs_advance_after_cleanup(change, ended->job->base_id, err);
     default:
         return QR_OK; /* a cleanup that failed leaves `deleting`, which recovery finds (DEL-7) */
     }
@@ -127,8 +157,7 @@ static qr_rc some_ended(struct qr_tx *tx, const struct qr_ended *ended, size_t c
     for (size_t i = 0; i < count; i++) {
         QR_TRY(one_ended(&change, &ended[i], err));
     }
-    QR_TRY(qr_runs_advance(&change, err));
-    return qr_change_finish(&change, err);
+    return qr_workflow_finish(&change, err);
 }
 
 /* The rows of all their bases are locked already, so several changes in one transaction cannot wait for each other. */

@@ -58,7 +58,11 @@ static void decide_new(struct qr_change *change, const struct qr_item *parent, c
 {
     if (child->error_code) {
         qr_set_failed(change, item, "expand", child->error_code, child->error_message);
-    } else if (qr_plan_source(change, item, settings) && !waits_for_its_level(parent) && qr_next_stage(item)) {
+    } else if (!qr_plan_source(change, item, settings)) {
+        return; /* it is failed */
+    } else if (waits_for_its_level(parent)) {
+        item->status = QR_ITEM_IDLE;
+    } else if (qr_next_stage(item)) {
         batch->to_enqueue[batch->enqueue_count++] = item;
     }
 }
@@ -94,13 +98,14 @@ static qr_rc take_known(struct qr_change *change, const struct qr_item *parent, 
     }
     batch->is_new[batch->count++] = false;
     QR_TRY(qr_raise_generation(change, item, child->change == QR_CHILD_CHANGED ? "refresh" : "expand", err));
+    if (item->seen_generation < parent->force_generation) { /* a reindex: it goes on below */
+        item->wanted = QR_WANT_ALL;
+        item->force_generation = item->is_container ? item->generation : 0;
+    }
     item->seen_generation = parent->generation;
     item->size_bytes = child->size_bytes;
     item->mtime_ns = child->mtime_ns;
     item->wanted = item->wanted ? item->wanted : parent->wanted;
-    if (item->is_container && parent->force_generation == parent->generation) {
-        item->force_generation = item->generation; /* a reindex goes on below */
-    }
     decide_new(change, parent, settings, child, batch, item);
     return QR_OK;
 }

@@ -21,4 +21,5 @@ qr_rc qr_plan_raise_part(struct qr_change *change, const struct qr_job *job, con
                          qr_err *err);
 qr_rc qr_plan_refresh_ended(struct qr_change *change, const struct qr_ended *ended, qr_err *err);
 qr_rc qr_plan_asset_ended(struct qr_change *change, const struct qr_ended *ended, qr_err *err);
+qr_rc qr_plan_after_assets(struct qr_change *change, struct qr_item *item, qr_err *err);
 qr_rc qr_plan_restore_ended(struct qr_change *change, const struct qr_ended *ended, qr_err *err);

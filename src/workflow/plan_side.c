@@ -1,6 +1,7 @@
 /* What follows from side jobs: batches of items that get the next generation, sources that were looked at again, assets that
  * were analysed, bases that were restored. */
 #include "base/failpoint.h"
+#include "base/json.h"
 #include "store/assets.h"
 #include "workflow/plan_internal.h"
 
@@ -57,8 +58,8 @@ qr_rc qr_plan_raise_part(struct qr_change *change, const struct qr_job *job QR_U
 
 /* ---- refresh-source ---- */
 
-/* Not if it was taken up by something newer meanwhile: that read the source later than this look. */
-static qr_rc find_refreshed(struct qr_change *change, const struct qr_job *job, bool *ret_found,
+/* The item, if it still is at the job's generation: something newer knows more than this job. */
+static qr_rc find_unchanged(struct qr_change *change, const struct qr_job *job, bool *ret_found,
                             struct qr_item *ret_item, qr_err *err)
 {
     bool is_deleting;
@@ -70,12 +71,35 @@ static qr_rc find_refreshed(struct qr_change *change, const struct qr_job *job, 
     return QR_OK;
 }
 
-static qr_rc warn(struct qr_change *change, struct qr_item *item, const struct qr_warning *warning, qr_err *err)
+/* The item's warnings without those of the code, and with this one; NULL = only without. */
+static qr_rc replace_warning(struct qr_change *change, struct qr_item *item, const char *code,
+                             const struct qr_warning *warning, qr_err *err)
 {
-    item->warnings = qr_warnings_as_json(warning, 1, &change->arena);
-    if (!item->warnings) {
-        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a warning");
+    QR_JSON *list = NULL;
+    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    if (qr_json_parse(qr_str_of(item->warnings[0] ? item->warnings : "[]"), &QR_JSON_REQUEST_LIMITS, &list, NULL) !=
+        QR_OK) {
+        list = json_array();
     }
+    for (size_t i = json_array_size(list); i > 0; i--) {
+        const char *known = json_string_value(json_object_get(json_array_get(list, i - 1), "code"));
+        if (known && strcmp(known, code) == 0) {
+            json_array_remove(list, i - 1);
+        }
+    }
+    if (warning) {
+        json_array_append_new(list, json_pack("{s:s, s:s}", "code", warning->code, "message", warning->message));
+    }
+    QR_TRY(qr_json_write(list, &text, err));
+    item->warnings = json_array_size(list) ? qr_arena_copy(&change->arena, qr_buf_str(&text)) : "";
+    return item->warnings ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a warning");
+}
+
+static const char refresh_failed[] = "refresh_failed";
+
+static qr_rc warn(struct qr_change *change, struct qr_item *item, const char *message, qr_err *err)
+{
+    QR_TRY(replace_warning(change, item, refresh_failed, &(struct qr_warning){refresh_failed, message}, err));
     return qr_item_save(change, item, err);
 }
 
@@ -84,18 +108,22 @@ qr_rc qr_plan_refresh_ended(struct qr_change *change, const struct qr_ended *end
     const struct qr_refresh_result *result = ended->outcome->result;
     struct qr_item item;
     bool found;
-    QR_TRY(find_refreshed(change, ended->job, &found, &item, err));
+    QR_TRY(find_unchanged(change, ended->job, &found, &item, err));
     if (!found || ended->state == QR_JOB_SKIPPED) {
         return QR_OK;
     }
     if (ended->state != QR_JOB_COMPLETED || !result) {
-        return warn(change, &item, &(struct qr_warning){"refresh_failed", ended->outcome->error.msg}, err);
+        return warn(change, &item, ended->outcome->error.msg, err);
     }
     if (result->is_missing_or_unreadable) {
-        return warn(change, &item, &result->warning, err);
+        return warn(change, &item, result->warning.message, err);
+    }
+    const bool had_warning = strstr(item.warnings, refresh_failed) != NULL;
+    if (had_warning) {
+        QR_TRY(replace_warning(change, &item, refresh_failed, NULL, err));
     }
     if (!result->is_changed) {
-        return QR_OK;
+        return had_warning ? qr_item_save(change, &item, err) : QR_OK;
     }
     QR_TRY(qr_raise_generation(change, &item, "refresh", err));
     item.wanted = item.wanted ? item.wanted : QR_WANT_ALL;
@@ -104,8 +132,9 @@ qr_rc qr_plan_refresh_ended(struct qr_change *change, const struct qr_ended *end
 
 /* ---- analyze-asset ---- */
 
-/* TYPE-7: when the last one ends and text was gained, the document is done once more with it. */
-static qr_rc after_last_asset(struct qr_change *change, struct qr_item *item, qr_err *err)
+/* TYPE-7: when the last one has ended and text was gained, the document is done once more with it; whichever of the two
+ * comes last sees to it. */
+qr_rc qr_plan_after_assets(struct qr_change *change, struct qr_item *item, qr_err *err)
 {
     int64_t pending, with_text;
     QR_TRY(qr_assets_count(change->tx, item->id, item->generation, &pending, &with_text, err));
@@ -122,7 +151,7 @@ qr_rc qr_plan_asset_ended(struct qr_change *change, const struct qr_ended *ended
     const qr_err *error = &ended->outcome->error;
     struct qr_item item;
     bool found;
-    QR_TRY(find_refreshed(change, ended->job, &found, &item, err));
+    QR_TRY(find_unchanged(change, ended->job, &found, &item, err));
     if (!found) {
         return QR_OK;
     }
@@ -131,13 +160,14 @@ qr_rc qr_plan_asset_ended(struct qr_change *change, const struct qr_ended *ended
         return QR_OK;
     }
     if (ended->state == QR_JOB_COMPLETED && result) {
-        QR_TRY(qr_asset_finish(change->tx, asset_id, QR_ANALYSIS_COMPLETED, result->text, "", "", err));
+        QR_TRY(qr_asset_finish(change->tx, asset_id, ended->job->generation, QR_ANALYSIS_COMPLETED, result->text, "",
+                               "", err));
     } else {
         const qr_code code = error->code == QR_CODE_NONE ? QR_CODE_STAGE_SKIPPED : error->code;
-        QR_TRY(qr_asset_finish(change->tx, asset_id, QR_ANALYSIS_FAILED, (qr_str){"", 0}, qr_code_info(code)->name,
-                               error->msg, err));
+        QR_TRY(qr_asset_finish(change->tx, asset_id, ended->job->generation, QR_ANALYSIS_FAILED, (qr_str){"", 0},
+                               qr_code_info(code)->name, error->msg, err));
     }
-    return after_last_asset(change, &item, err);
+    return qr_plan_after_assets(change, &item, err);
 }
 
 /* ---- restore-base ---- */
@@ -145,13 +175,18 @@ qr_rc qr_plan_asset_ended(struct qr_change *change, const struct qr_ended *ended
 qr_rc qr_plan_restore_ended(struct qr_change *change, const struct qr_ended *ended, qr_err *err)
 {
     struct qr_base *base = qr_change_base(change, ended->job->base_id);
-    if (!base || base->status != QR_BASE_FAILED) {
+    if (!base || base->status == QR_BASE_DELETING || ended->state == QR_JOB_SKIPPED) {
         return QR_OK;
     }
     const qr_err *error = &ended->outcome->error;
     const bool is_ready = ended->state == QR_JOB_COMPLETED;
-    const char *code =
-        is_ready ? "" : qr_code_info(error->code == QR_CODE_NONE ? QR_CODE_STAGE_SKIPPED : error->code)->name;
+    /* that its vectors do not fit is known by this code alone, until they were all made again */
+    const char *other_vectors = qr_code_info(QR_CODE_DIMENSION_MISMATCH)->name;
+    const bool has_other_vectors = strcmp(base->error_code, other_vectors) == 0;
+    const char *code = is_ready ? ""
+                       : has_other_vectors
+                           ? other_vectors
+                           : qr_code_info(error->code == QR_CODE_NONE ? QR_CODE_STAGE_SKIPPED : error->code)->name;
     QR_TRY(qr_base_set_status(change->tx, base->id, is_ready ? QR_BASE_READY : QR_BASE_FAILED, code,
                               is_ready ? "" : error->msg, err));
     return qr_change_note(change, base->id, (qr_uuid){0}, QR_EVENT_BASE, 0, code, err);

@@ -87,7 +87,8 @@ static qr_rc go_live(struct qr_change *change, struct qr_item *item, const struc
     item->error_generation = item->error_ms = 0;
     QR_TRY(qr_item_save(change, item, err));
     QR_FAILPOINT("index.swap.before_commit", err);
-    return leaves_rows_behind ? qr_enqueue_purge(change, item, err) : QR_OK;
+    QR_TRY(leaves_rows_behind ? qr_enqueue_purge(change, item, err) : QR_OK);
+    return qr_plan_after_assets(change, item, err);
 }
 
 qr_rc qr_plan_stage_completed(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result,

@@ -6,7 +6,7 @@
 #include "workflow/guard.h"
 #include "workflow/schedule.h"
 
-enum { WINDOW = 256, LOW_WATER = 128, LOOKED_AT_MAX = 1000, OPEN_RUNS_MAX = 16 };
+enum { WINDOW = 256, LOW_WATER = 128, OPEN_RUNS_MAX = 64 };
 
 /* ---- stages ---- */
 
@@ -35,20 +35,6 @@ qr_rc qr_run_stage_ended(struct qr_change *change, const struct qr_item *item, e
 
 /* ---- what fits ---- */
 
-static bool fits(const struct qr_run *run, const struct qr_item *item)
-{
-    struct qr_item as_wanted = *item;
-    as_wanted.wanted |= run->wanted;
-    return qr_next_stage(&as_wanted) != 0;
-}
-
-/* P2: only what has not been read yet waits for its level. */
-static bool is_held_by_level(const struct qr_run *run, const struct qr_item *item)
-{
-    const bool is_read = !item->is_container && item->text_generation == item->generation;
-    return !is_read && item->depth > run->level;
-}
-
 static qr_rc start_item(struct qr_change *change, struct qr_run *run, struct qr_item *item, qr_err *err)
 {
     bool is_deleting;
@@ -63,35 +49,33 @@ static qr_rc start_item(struct qr_change *change, struct qr_run *run, struct qr_
     return QR_OK;
 }
 
-/* Fills the window from what is idle, as far as the level goes. *ret_next_level: the smallest depth that was held back, -1 =
- * none. */
-static qr_rc fill_window(struct qr_change *change, struct qr_run *run, int64_t *ret_next_level, qr_err *err)
+/* Takes what needs this stage to work, as far as the window and the level go. P2: only what has not been read yet waits for
+ * its level. *ret_next_level: the smallest depth that was held back; stays as it is when there is none. */
+static qr_rc take_idle(struct qr_change *change, struct qr_run *run, int64_t needs, int64_t *ret_next_level,
+                       qr_err *err)
 {
-    qr_uuid after_id = {0};
-    int64_t after_depth = -1;
-    *ret_next_level = -1;
-    for (int looked_at = 0; run->active < WINDOW && *ret_next_level < 0 && looked_at < LOOKED_AT_MAX;) {
-        struct qr_item *items;
-        size_t count;
-        QR_TRY(qr_items_idle(change->tx, run->base_id, after_depth, after_id, WINDOW, &change->arena, &items, &count,
-                             err));
-        for (size_t i = 0; i < count && run->active < WINDOW && *ret_next_level < 0; i++) {
-            struct qr_item *item = &items[i];
-            after_depth = item->depth;
-            after_id = item->id;
-            looked_at++;
-            if (!fits(run, item)) {
-                continue;
-            }
-            if (is_held_by_level(run, item)) {
-                *ret_next_level = item->depth;
-            } else {
-                QR_TRY(start_item(change, run, item, err));
-            }
-        }
-        if (count < WINDOW) {
+    struct qr_item *items;
+    size_t count = 0;
+    if (!(run->wanted & needs) || run->active >= WINDOW) {
+        return QR_OK;
+    }
+    QR_TRY(qr_items_idle(change->tx, run->base_id, needs, WINDOW, &change->arena, &items, &count, err));
+    for (size_t i = 0; i < count && run->active < WINDOW; i++) {
+        if (needs == QR_WANT_PROCESS && items[i].depth > run->level) {
+            *ret_next_level = items[i].depth;
             break;
         }
+        QR_TRY(start_item(change, run, &items[i], err));
+    }
+    return QR_OK;
+}
+
+static qr_rc fill_window(struct qr_change *change, struct qr_run *run, int64_t *ret_next_level, qr_err *err)
+{
+    static const int64_t stages[] = {QR_WANT_INDEX, QR_WANT_CHUNK, QR_WANT_PROCESS}; /* nearly done goes first */
+    *ret_next_level = -1;
+    for (size_t i = 0; i < QR_COUNT(stages); i++) {
+        QR_TRY(take_idle(change, run, stages[i], ret_next_level, err));
     }
     return QR_OK;
 }
@@ -104,7 +88,7 @@ static qr_rc finish_run(struct qr_change *change, struct qr_run *run, qr_err *er
 }
 
 /* Takes more to work, goes to the next level, or ends the run. */
-static qr_rc advance(struct qr_change *change, struct qr_run *run, bool may_change_level, qr_err *err)
+static qr_rc advance(struct qr_change *change, struct qr_run *run, int64_t level_max, qr_err *err)
 {
     for (;;) {
         int64_t next_level;
@@ -112,7 +96,7 @@ static qr_rc advance(struct qr_change *change, struct qr_run *run, bool may_chan
         if (run->active > 0) {
             return qr_run_set(change->tx, run, err);
         }
-        if (next_level < 0 || !may_change_level) {
+        if (next_level < 0 || next_level > level_max) {
             return finish_run(change, run, err);
         }
         run->level = next_level;
@@ -121,7 +105,7 @@ static qr_rc advance(struct qr_change *change, struct qr_run *run, bool may_chan
 
 /* ---- after every change ---- */
 
-qr_rc qr_runs_advance(struct qr_change *change, qr_err *err)
+static qr_rc advance_runs(struct qr_change *change, qr_err *err)
 {
     if (!change->first_run_delta && !change->first_delta) {
         return QR_OK;
@@ -137,7 +121,29 @@ qr_rc qr_runs_advance(struct qr_change *change, qr_err *err)
         run.active += delta->active;
         run.failed += delta->failed;
         if (run.active <= LOW_WATER) {
-            QR_TRY(advance(change, &run, !run.gate_is_manual, err));
+            QR_TRY(advance(change, &run, run.gate_is_manual ? run.level : INT64_MAX, err));
+        }
+    }
+    return QR_OK;
+}
+
+qr_rc qr_workflow_finish(struct qr_change *change, qr_err *err)
+{
+    QR_TRY(advance_runs(change, err));
+    return qr_change_finish(change, err);
+}
+
+qr_rc qr_runs_advance_after_cleanup(struct qr_change *change, qr_uuid base_id, qr_err *err)
+{
+    qr_uuid open[OPEN_RUNS_MAX];
+    size_t open_count;
+    QR_TRY(qr_runs_open(change->tx, base_id, OPEN_RUNS_MAX, open, &open_count, err));
+    for (size_t i = 0; i < open_count; i++) {
+        struct qr_run run;
+        bool found;
+        QR_TRY(qr_run_find(change->tx, open[i], &found, &run, err));
+        if (found && run.active == 0) {
+            QR_TRY(advance(change, &run, run.gate_is_manual ? run.level : INT64_MAX, err));
         }
     }
     return QR_OK;
@@ -152,15 +158,22 @@ struct process_call {
     struct qr_run run;
 };
 
-/* PROC-4: for items that other runs have at work, the stages are added. */
-static qr_rc add_stages_to_active(struct qr_change *change, const struct qr_run *run, qr_err *err)
+/* PROC-4: what other runs have at work, or will take, goes as far as this one asks too. *ret_level_max: the level that they
+ * work on; this run does not go beyond it, for its level is not done (PROC-5). */
+static qr_rc join_open_runs(struct qr_change *change, const struct qr_run *run, int64_t *ret_level_max, qr_err *err)
 {
     qr_uuid open[OPEN_RUNS_MAX];
     size_t open_count;
+    *ret_level_max = INT64_MAX;
     QR_TRY(qr_runs_open(change->tx, run->base_id, OPEN_RUNS_MAX, open, &open_count, err));
     for (size_t i = 0; i < open_count; i++) {
+        struct qr_run other;
         struct qr_item *items;
         size_t count;
+        bool found;
+        QR_TRY(qr_run_find(change->tx, open[i], &found, &other, err));
+        QR_TRY(qr_run_want(change->tx, open[i], run->wanted, err));
+        *ret_level_max = found ? QR_MIN(*ret_level_max, other.level) : *ret_level_max;
         QR_TRY(qr_items_of_run(change->tx, open[i], (qr_uuid){0}, WINDOW, &change->arena, &items, &count, err));
         for (size_t j = 0; j < count; j++) {
             if ((items[j].wanted | run->wanted) != items[j].wanted) {
@@ -168,6 +181,24 @@ static qr_rc add_stages_to_active(struct qr_change *change, const struct qr_run 
                 QR_TRY(qr_item_save(change, &items[j], err));
             }
         }
+    }
+    return QR_OK;
+}
+
+/* Side work: it is not waited for. */
+static qr_rc start_assets(struct qr_change *change, const struct qr_run *run, qr_err *err)
+{
+    if (!(run->wanted & QR_WANT_ASSETS)) {
+        return QR_OK;
+    }
+    struct qr_asset *assets;
+    size_t count;
+    QR_TRY(qr_assets_pending(change->tx, run->base_id, WINDOW, &change->arena, &assets, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        const struct qr_item item = {
+            .id = assets[i].item_id, .base_id = run->base_id, .generation = assets[i].generation};
+        QR_TRY(qr_asset_enqueue(change->tx, change->ids, &item, assets[i].id, err));
+        QR_TRY(qr_run_count_stage(change->tx, run->id, QR_RUN_ASSETS, 1, 0, 0, err));
     }
     return QR_OK;
 }
@@ -188,9 +219,11 @@ static qr_rc process_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
                            .status = QR_RUN_RUNNING,
                            .level = -1,
                            .gate_is_manual = call->process->gate_is_manual};
-    QR_TRY(add_stages_to_active(&change, run, err));
+    int64_t level_max;
+    QR_TRY(join_open_runs(&change, run, &level_max, err));
     QR_TRY(qr_run_add(tx, run, err));
-    QR_TRY(advance(&change, run, true, err));
+    QR_TRY(start_assets(&change, run, err));
+    QR_TRY(advance(&change, run, level_max, err));
     QR_TRY(qr_change_finish(&change, err));
     QR_FAILPOINT("process.before_commit", err);
     return qr_run_find(tx, call->run_id, &found, run, err);
@@ -227,9 +260,7 @@ static qr_rc rest_items(struct qr_change *change, const struct qr_run *run, qr_e
         items[i].run_id = (qr_uuid){0};
         items[i].wanted = 0;
         QR_TRY(qr_item_save(change, &items[i], err));
-        if (items[i].is_container) {
-            QR_TRY(qr_item_roll_up_later(change, &items[i], err));
-        }
+        QR_TRY(qr_purge_at_rest(change, &items[i], err));
     }
     return QR_OK;
 }
@@ -238,9 +269,11 @@ static qr_rc cancel_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct process_call *call = arg;
     const qr_uuid base_id = call->run.base_id;
+    struct qr_base *base;
     QR_CHANGE(change);
     QR_TRY(qr_change_begin(&change, tx, call->workflow->ids, &base_id, 1, err));
     QR_TRY(find_run(tx, call, err));
+    QR_TRY(qr_guard_base(&change, base_id, &base, err));
     if (call->run.status != QR_RUN_RUNNING) {
         return qr_fail(err, QR_CODE_NOT_OPEN, "the run has ended: it is %s", qr_run_status_name(call->run.status));
     }
@@ -248,7 +281,7 @@ static qr_rc cancel_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     QR_TRY(qr_run_set(tx, &call->run, err));
     QR_TRY(rest_items(&change, &call->run, err));
     QR_TRY(qr_change_note(&change, base_id, call->run_id, QR_EVENT_RUN, 0, "cancelled", err));
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("run.cancel.before_commit", err);
     return find_run(tx, call, err);
 }

@@ -22,8 +22,10 @@ qr_rc qr_workflow_process(const struct qr_workflow *workflow, const struct qr_pr
 /* Its items at work become idle. `not_open` when it has ended. */
 qr_rc qr_workflow_cancel_run(const struct qr_workflow *workflow, qr_uuid run_id, struct qr_run *ret_run, qr_err *err);
 
-/* For every change that took items of runs to work or to rest: before qr_change_finish. */
-qr_rc qr_runs_advance(struct qr_change *change, qr_err *err);
+/* The end of every change in the workflow: runs whose items came to rest take more, or end; then qr_change_finish. */
+qr_rc qr_workflow_finish(struct qr_change *change, qr_err *err);
+/* Of the base's open runs, after a cleanup: items that were removed were theirs. */
+qr_rc qr_runs_advance_after_cleanup(struct qr_change *change, qr_uuid base_id, qr_err *err);
 /* Counts a stage of an item of a run: it was queued (total), is done or failed. */
 qr_rc qr_run_stage_ended(struct qr_change *change, const struct qr_item *item, enum qr_job_type type, bool has_failed,
                          qr_err *err);

@@ -3,22 +3,18 @@
 #include "workflow/recover.h"
 
 #include "workflow/guard.h"
+#include "workflow/process.h"
 #include "workflow/schedule.h"
 
-enum { EVERY_MS = 60000, ITEMS_A_STEP = 200, BASES_A_STEP = 200 };
+enum { EVERY_MS = 60000, SWEEP_MS = 3600000, ITEMS_A_STEP = 2000, BASES_A_STEP = 200 };
 
 /* ---- deleting roots whose cleanup has no open job (RECOV-1) ---- */
 
 static qr_rc has_open_cleanup(struct qr_tx *tx, const struct qr_item *root, struct qr_arena *arena, bool *ret_has,
                               qr_err *err)
 {
-    qr_uuid job_id;
     struct qr_job job;
-    *ret_has = false;
-    if (!qr_uuid_parse(qr_str_of(root->ticket), &job_id)) {
-        return QR_OK; /* its enqueue failed */
-    }
-    QR_TRY(qr_jobs_find(tx, job_id, arena, ret_has, &job, err));
+    QR_TRY(qr_jobs_find(tx, root->cleanup_job_id, arena, ret_has, &job, err)); /* all zero: its enqueue failed */
     *ret_has = *ret_has && qr_job_state_is_open(job.state);
     return QR_OK;
 }
@@ -46,7 +42,7 @@ static qr_rc recover_root(struct qr_tx *tx, const struct qr_recovery_state *stat
             QR_TRY(clean_up(&change, &root, err));
         }
     }
-    return qr_change_finish(&change, err);
+    return qr_workflow_finish(&change, err);
 }
 
 static qr_rc recover_deletes(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
@@ -107,7 +103,7 @@ static qr_rc resume_or_abandon(struct qr_change *change, struct qr_item *item, q
     qr_set_failed(change, item, "recovery", qr_code_info(QR_CODE_INTERRUPTED)->name,
                   "the process ended while it was worked on");
     QR_TRY(qr_item_save(change, item, err));
-    return item->is_container ? qr_item_roll_up_later(change, item, err) : QR_OK;
+    return item->is_container ? qr_item_roll_up_later(change, item, err) : qr_purge_at_rest(change, item, err);
 }
 
 /* The look was before the lock: it is made again. */
@@ -119,13 +115,13 @@ static qr_rc recover_item(struct qr_tx *tx, const struct qr_recovery_state *stat
     QR_CHANGE(change);
     QR_TRY(qr_change_begin(&change, tx, state->workflow->ids, &base_id, 1, err));
     QR_TRY(qr_item_find(tx, id, &change.arena, &found, &item, err));
-    if (found && qr_item_status_is_active(item.status)) {
+    if (found && qr_item_is_at_work(item.is_container, item.status)) {
         QR_TRY(qr_jobs_has_stage(tx, id, &has_job, err));
     }
     if (!has_job) {
         QR_TRY(resume_or_abandon(&change, &item, err));
     }
-    return qr_change_finish(&change, err);
+    return qr_workflow_finish(&change, err);
 }
 
 static qr_rc recover_items(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
@@ -140,10 +136,20 @@ static qr_rc recover_items(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *
     for (size_t i = 0; i < count; i++) {
         QR_TRY(recover_item(tx, state, items[i].id, items[i].base_id, err));
     }
-    /* a million active items are looked at over many minutes: a look that finds nothing must not cost seconds */
-    *ret_more = count > 0 && cursor.path_len > 0;
+    *ret_more = cursor.path_len > 0;
     state->cursor = cursor;
     return QR_OK;
+}
+
+/* ---- what belongs to nobody (RECOV-5): files cannot be looked for inside a transaction, so a job does it ---- */
+
+static qr_rc ask_for_sweep(struct qr_tx *tx, void *arg, bool *ret_more QR_UNUSED, qr_err *err)
+{
+    const struct qr_recovery_state *state = arg;
+    qr_uuid ignored;
+    bool existed;
+    return qr_jobs_add_side(tx, state->workflow->ids, QR_JOB_PURGE, (qr_uuid){0}, (qr_uuid){0}, 0, QR_STR("sweep"),
+                            (qr_str){0}, 0, &ignored, &existed, err);
 }
 
 void qr_recovery_tasks(struct qr_recovery_state *state, struct qr_beat_task ret_tasks[static QR_RECOVERY_TASKS])
@@ -151,4 +157,5 @@ void qr_recovery_tasks(struct qr_recovery_state *state, struct qr_beat_task ret_
     ret_tasks[0] = (struct qr_beat_task){"recover-deletes", EVERY_MS, recover_deletes, state, true};
     ret_tasks[1] = (struct qr_beat_task){"recover-bases", EVERY_MS, recover_bases, state, true};
     ret_tasks[2] = (struct qr_beat_task){"recover-items", EVERY_MS, recover_items, state, true};
+    ret_tasks[3] = (struct qr_beat_task){"sweep", SWEEP_MS, ask_for_sweep, state, false};
 }

@@ -4,7 +4,7 @@
 #include "job/beat.h"
 #include "workflow/workflow.h"
 
-enum { QR_RECOVERY_TASKS = 3 };
+enum { QR_RECOVERY_TASKS = 4 };
 
 struct qr_recovery_state {
     const struct qr_workflow *workflow;

@@ -3,12 +3,17 @@
 
 #include "base/failpoint.h"
 #include "workflow/guard.h"
+#include "workflow/process.h"
 #include "workflow/schedule.h"
+
+#include <stdio.h>
 
 qr_rc qr_enqueue_refresh(struct qr_change *change, const struct qr_item *item, qr_err *err)
 {
-    char key[10 + QR_UUID_TEXT_SIZE] = "refresh:";
-    qr_uuid_format(item->id, key + 8);
+    char id[QR_UUID_TEXT_SIZE], key[32 + QR_UUID_TEXT_SIZE];
+    qr_uuid_format(item->id, id);
+    /* by generation: the look of an older one is thrown away */
+    snprintf(key, sizeof key, "refresh:%s:%lld", id, (long long)item->generation);
     qr_uuid ignored;
     bool existed;
     return qr_jobs_add_side(change->tx, change->ids, QR_JOB_REFRESH_SOURCE, item->base_id, item->id, item->generation,
@@ -42,7 +47,7 @@ static qr_rc refresh_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
         QR_TRY(qr_enqueue_refresh(&change, &roots[i], err));
         answer->accepted[answer->accepted_count++] = roots[i].id;
     }
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("refresh.before_commit", err);
     return QR_OK;
 }

@@ -32,8 +32,7 @@ static qr_rc delete_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
         QR_TRY(qr_mark_deleting(&change, call->selection->base_id, roots, count, &call->mark, err));
     }
     answer->job_id = call->mark.job_id;
-    QR_TRY(qr_runs_advance(&change, err));
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("delete.before_commit", err);
     return QR_OK;
 }

@@ -2,6 +2,7 @@
  * only who asks gets it. */
 #include "base/failpoint.h"
 #include "workflow/guard.h"
+#include "workflow/process.h"
 #include "workflow/schedule.h"
 
 enum { QUEUED_STALE_MS = 10 * 60 * 1000, RUNNING_STALE_MS = 45 * 60 * 1000 };
@@ -34,7 +35,8 @@ static qr_rc is_stale(struct qr_change *change, const struct qr_item *item, bool
     if (job.state == QR_JOB_RUNNING) {
         bool is_alive;
         QR_TRY(has_live_lease(change, &job, &is_alive, err));
-        *ret_is = change->now_ms - job.claimed_ms > RUNNING_STALE_MS && (!is_alive || job.progress_total == 0);
+        const bool is_old = change->now_ms - job.claimed_ms > RUNNING_STALE_MS;
+        *ret_is = is_old && (!is_alive || change->now_ms - job.progress_ms > RUNNING_STALE_MS);
         return QR_OK;
     }
     int64_t paused_since_ms;
@@ -45,11 +47,6 @@ static qr_rc is_stale(struct qr_change *change, const struct qr_item *item, bool
 
 /* ---- one item ---- */
 
-static void skip(const struct retry_call *call, const struct qr_item *item, const char *reason)
-{
-    call->answer->skipped[call->answer->skipped_count++] = (struct qr_skipped){item->id, reason};
-}
-
 qr_rc qr_retry_item(struct qr_change *change, struct qr_item *item, const char *reason, qr_err *err)
 {
     QR_TRY(qr_raise_generation(change, item, reason, err));
@@ -57,46 +54,51 @@ qr_rc qr_retry_item(struct qr_change *change, struct qr_item *item, const char *
     return qr_schedule_strictly(change, item, err);
 }
 
-static qr_rc retry_below(struct qr_change *change, const struct retry_call *call, const struct qr_item *item,
-                         qr_err *err)
-{
-    QR_TRY(qr_enqueue_roots(change, QR_JOB_REINDEX_SUBTREE, "retry", item->base_id, item, 1, &change->arena,
-                            &call->answer->job_id, err));
-    call->answer->accepted[call->answer->accepted_count++] = item->id;
-    return QR_OK;
-}
-
-static qr_rc retry_active(struct qr_change *change, const struct retry_call *call, struct qr_item *item, qr_err *err)
+static qr_rc retry_active(struct qr_change *change, struct qr_item *item, const char **ret_skipped, qr_err *err)
 {
     bool stale;
     QR_TRY(is_stale(change, item, &stale, err));
-    if (!stale) {
-        skip(call, item, "already_in_progress");
-        return QR_OK;
-    }
-    call->answer->accepted[call->answer->accepted_count++] = item->id;
-    return qr_retry_item(change, item, "stale_takeover", err);
+    *ret_skipped = stale ? NULL : "already_in_progress";
+    return stale ? qr_retry_item(change, item, "stale_takeover", err) : QR_OK;
 }
 
-static qr_rc retry_one(struct qr_change *change, const struct retry_call *call, struct qr_item *item, qr_err *err)
+qr_rc qr_retry_one(struct qr_change *change, struct qr_item *item, qr_uuid *ret_job_id, const char **ret_skipped,
+                   qr_err *err)
 {
+    bool found;
+    *ret_skipped = NULL;
     switch (item->status) {
     case QR_ITEM_COMPLETED:
-        skip(call, item, "already_indexed");
+        *ret_skipped = "already_indexed";
         return QR_OK;
     case QR_ITEM_IDLE:
-        skip(call, item, "not_failed");
+        *ret_skipped = "not_failed";
         return QR_OK;
     case QR_ITEM_FAILED:
         break;
     default:
-        return retry_active(change, call, item, err);
+        QR_TRY(retry_active(change, item, ret_skipped, err));
+        return qr_jobs_find_stage(change->tx, item->id, &found, ret_job_id, err);
     }
-    if (item->is_container && !item->expand_code[0]) {
-        return retry_below(change, call, item, err); /* RETRY-3: there may be many, so a job does it */
+    if (item->is_container && !item->expand_code[0]) { /* RETRY-3: there may be many below, so a job does it */
+        return qr_enqueue_roots(change, QR_JOB_REINDEX_SUBTREE, "retry", item->base_id, item, 1, &change->arena,
+                                ret_job_id, err);
     }
-    call->answer->accepted[call->answer->accepted_count++] = item->id;
-    return qr_retry_item(change, item, "retry", err);
+    QR_TRY(qr_retry_item(change, item, "retry", err));
+    return qr_jobs_find_stage(change->tx, item->id, &found, ret_job_id, err);
+}
+
+static qr_rc retry_selected(struct qr_change *change, const struct retry_call *call, struct qr_item *item, qr_err *err)
+{
+    struct qr_selection_answer *answer = call->answer;
+    const char *skipped;
+    QR_TRY(qr_retry_one(change, item, &answer->job_id, &skipped, err));
+    if (skipped) {
+        answer->skipped[answer->skipped_count++] = (struct qr_skipped){item->id, skipped};
+    } else {
+        answer->accepted[answer->accepted_count++] = item->id;
+    }
+    return QR_OK;
 }
 
 static qr_rc retry_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
@@ -112,9 +114,9 @@ static qr_rc retry_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     call->answer->accepted_count = call->answer->skipped_count = 0;
     call->answer->job_id = (qr_uuid){0};
     for (size_t i = 0; i < count; i++) {
-        QR_TRY(retry_one(&change, call, &roots[i], err));
+        QR_TRY(retry_selected(&change, call, &roots[i], err));
     }
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("retry.before_commit", err);
     return QR_OK;
 }

@@ -5,27 +5,29 @@
 #include "model/source_plan.h"
 #include "workflow/guard.h"
 
+#include <stdio.h>
+
 enum { PURGE_DELAY_MS = 30000, CONVERTER_POLL_MS = 5000 };
 
 enum qr_job_type qr_next_stage(const struct qr_item *item)
 {
+    const int64_t needs = qr_item_needs(item->is_container, item->generation, item->text_generation,
+                                        item->chunk_generation, item->live_generation, item->expanded_generation);
+    if (!(needs & item->wanted)) {
+        return 0;
+    }
+    switch (needs) {
+    case QR_WANT_CHUNK:
+        return QR_JOB_CHUNK_DOCUMENT;
+    case QR_WANT_INDEX:
+        return QR_JOB_INDEX_CHUNKS;
+    default:
+        break;
+    }
     if (item->is_container) {
-        const bool is_due = item->expanded_generation < item->generation;
-        return is_due && (item->wanted & QR_WANT_PROCESS) ? QR_JOB_PREPARE_ROOT : 0;
+        return QR_JOB_PREPARE_ROOT;
     }
-    if (item->text_generation < item->generation) {
-        if (!(item->wanted & QR_WANT_PROCESS)) {
-            return 0;
-        }
-        return item->ticket[0] ? QR_JOB_CHECK_FILE_PROCESSING : QR_JOB_PROCESS_DOCUMENT;
-    }
-    if (item->chunk_generation < item->generation) {
-        return item->wanted & QR_WANT_CHUNK ? QR_JOB_CHUNK_DOCUMENT : 0;
-    }
-    if (item->live_generation < item->generation) {
-        return item->wanted & QR_WANT_INDEX ? QR_JOB_INDEX_CHUNKS : 0;
-    }
-    return 0;
+    return item->ticket[0] ? QR_JOB_CHECK_FILE_PROCESSING : QR_JOB_PROCESS_DOCUMENT;
 }
 
 enum qr_item_status qr_scheduled_status(const struct qr_item *item)
@@ -66,6 +68,7 @@ size_t qr_enqueue_stages(struct qr_change *change, struct qr_item *const *items,
     struct enqueue enqueue = {.change = change, .items = items, .count = count};
     while (qr_tx_nested(change->tx, enqueue_all, &enqueue, ret_failure) != QR_OK && enqueue.done > 0) {
         enqueue.count = enqueue.done;
+        enqueue.done = 0; /* in a transaction that is lost, nothing runs any more */
     }
     return enqueue.done;
 }
@@ -79,14 +82,16 @@ qr_rc qr_schedule_item(struct qr_change *change, struct qr_item *item, bool *ret
     } else {
         qr_set_failed(change, item, "enqueue", qr_code_info(QR_CODE_ENQUEUE_FAILED)->name, failure.msg);
     }
-    return qr_item_save(change, item, err);
+    QR_TRY(qr_item_save(change, item, err));
+    return *ret_enqueued ? qr_purge_at_rest(change, item, err) : QR_OK;
 }
 
 qr_rc qr_schedule_strictly(struct qr_change *change, struct qr_item *item, qr_err *err)
 {
     QR_TRY(enqueue_all(change->tx, &(struct enqueue){.change = change, .items = &item, .count = 1}, err));
     item->status = qr_scheduled_status(item);
-    return qr_item_save(change, item, err);
+    QR_TRY(qr_item_save(change, item, err));
+    return qr_purge_at_rest(change, item, err);
 }
 
 /* ---- generations ---- */
@@ -211,19 +216,12 @@ qr_rc qr_mark_deleting(struct qr_change *change, qr_uuid base_id, struct qr_item
 {
     struct delete_job job = {change, base_id, roots, count, {{0}}};
     struct qr_delete_mark mark = {0};
-    const char *ticket = "";
     if (qr_tx_nested(change->tx, enqueue_delete, &job, &mark.failure) == QR_OK) {
-        char text[QR_UUID_TEXT_SIZE];
-        qr_uuid_format(job.id, text);
         mark = (struct qr_delete_mark){.job_id = job.id};
-        ticket = qr_arena_copy(&change->arena, qr_str_of(text));
-    }
-    if (!ticket) {
-        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a delete");
     }
     for (size_t i = 0; i < count; i++) {
         roots[i].status = QR_ITEM_DELETING;
-        roots[i].ticket = ticket;
+        roots[i].cleanup_job_id = mark.job_id;
         QR_TRY(qr_item_save(change, &roots[i], err));
     }
     if (ret_mark) {
@@ -234,10 +232,18 @@ qr_rc qr_mark_deleting(struct qr_change *change, qr_uuid base_id, struct qr_item
 
 qr_rc qr_enqueue_purge(struct qr_change *change, const struct qr_item *item, qr_err *err)
 {
-    char key[8 + QR_UUID_TEXT_SIZE] = "purge:";
-    qr_uuid_format(item->id, key + 6);
+    char id[QR_UUID_TEXT_SIZE], key[32 + QR_UUID_TEXT_SIZE];
+    qr_uuid_format(item->id, id);
+    /* by generation: one that runs has read already which generations stay */
+    snprintf(key, sizeof key, "purge:%s:%lld", id, (long long)item->generation);
     qr_uuid ignored;
     bool existed;
     return qr_jobs_add_side(change->tx, change->ids, QR_JOB_PURGE, item->base_id, item->id, item->generation,
                             qr_str_of(key), (qr_str){0}, change->now_ms + PURGE_DELAY_MS, &ignored, &existed, err);
+}
+
+qr_rc qr_purge_at_rest(struct qr_change *change, const struct qr_item *item, qr_err *err)
+{
+    const bool is_at_rest = !item->is_container && !qr_item_status_is_active(item->status);
+    return is_at_rest && item->generation > 1 ? qr_enqueue_purge(change, item, err) : QR_OK;
 }

@@ -52,9 +52,14 @@ qr_rc qr_mark_deleting(struct qr_change *change, qr_uuid base_id, struct qr_item
                        struct qr_delete_mark *ret_mark, qr_err *err);
 /* `purge` of the item's generations that are neither live nor wanted, after queries that may read them have ended. */
 qr_rc qr_enqueue_purge(struct qr_change *change, const struct qr_item *item, qr_err *err);
+/* The same of a leaf that came to rest without going live: what its generations before this one left is nobody's. */
+qr_rc qr_purge_at_rest(struct qr_change *change, const struct qr_item *item, qr_err *err);
 /* `delete-base` or `restore-base`; one at a time. */
 qr_rc qr_enqueue_base_job(struct qr_tx *tx, struct qr_uuid_gen *ids, enum qr_job_type type, qr_uuid base_id,
                           qr_uuid *ret_job_id, qr_err *err);
 
 /* The next generation, scheduled: of an item that failed, or is to be done again. */
 qr_rc qr_retry_item(struct qr_change *change, struct qr_item *item, const char *reason, qr_err *err);
+/* RETRY-1 … RETRY-3 for one item: *ret_job_id is the job that does it; or *ret_skipped says why not, else it is NULL. */
+qr_rc qr_retry_one(struct qr_change *change, struct qr_item *item, qr_uuid *ret_job_id, const char **ret_skipped,
+                   qr_err *err);

@@ -19,6 +19,8 @@ static qr_rc supersede(struct qr_change *change, const struct update_call *call,
 {
     QR_TRY(qr_raise_generation(change, item, "update", err));
     QR_TRY(qr_artifact_adopt(change->tx, item->base_id, item->id, item->generation, call->artifact, err));
+    item->source = (qr_str){0}; /* from now on its bytes are Quire's: no later generation may read the old path */
+    item->mtime_ns = 0;
     item->size_bytes = (int64_t)call->content.len;
     item->has_hash = true;
     memcpy(item->content_hash, call->artifact->hash, sizeof item->content_hash);
@@ -37,13 +39,16 @@ static qr_rc update_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     if (item.type != QR_ITEM_NOTE && item.type != QR_ITEM_FILE) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "a %s has no content of its own", qr_item_type_name(item.type));
     }
+    if (item.depth > 0 && item.source.len) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE,
+                       "the content of a file in a folder comes from the folder: change it there");
+    }
     call->changed = !item.has_hash || memcmp(item.content_hash, call->artifact->hash, sizeof item.content_hash) != 0;
     if (!call->changed) {
         return QR_OK;
     }
     QR_TRY(supersede(&change, call, &item, err));
-    QR_TRY(qr_runs_advance(&change, err));
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("update.before_commit", err);
     return QR_OK;
 }
@@ -58,7 +63,7 @@ qr_rc qr_workflow_update(const struct qr_workflow *workflow, qr_uuid base_id, qr
                                &artifact, err));
     struct update_call call = {workflow, base_id, item_id, content, &artifact, false};
     const qr_rc rc = qr_db_write(workflow->db, QR_DURABLE, update_in_tx, &call, err);
-    if (rc != QR_OK || !call.changed) {
+    if (rc == QR_OK && !call.changed) { /* where the write failed its outcome may not be known: that file is swept */
         qr_artifact_discard(workflow->artifacts, &artifact);
     }
     *ret_changed = call.changed;
@@ -88,7 +93,7 @@ static qr_rc patch_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     item.attributes = patch->attributes ? patch->attributes : item.attributes;
     item.enabled = patch->enabled ? *patch->enabled : item.enabled;
     QR_TRY(qr_item_save(&change, &item, err));
-    QR_TRY(qr_change_finish(&change, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("patch.before_commit", err);
     return QR_OK;
 }

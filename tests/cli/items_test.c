@@ -289,7 +289,7 @@ static void wait_for_socket(struct qr_test *t)
 QR_TEST(others_are_answered_while_add_works_and_ctrl_c_loses_nothing) /* REQ-1 */
 {
     make_docs(t);
-    const pid_t adding = start(t, "index.write.before_commit=sleep(3000)", ARGS("add", "docs"));
+    const pid_t adding = start(t, "index.write.before_commit=sleep(4000)@1", ARGS("add", "docs"));
     wait_for_socket(t);
     check_run(t, ARGS("ls"), 0, "docs/");
     check_run(t, ARGS("show", "docs"), 0, "docs");
@@ -305,7 +305,7 @@ QR_TEST(a_second_add_waits_for_the_owner_and_takes_over_when_it_dies)
 {
     make_docs(t);
     write_file(t, "plums.md", "Plums are blue.\n");
-    const pid_t adding = start(t, "index.write.before_commit=sleep(5000)", ARGS("add", "docs"));
+    const pid_t adding = start(t, "index.write.before_commit=sleep(5000)@1", ARGS("add", "docs"));
     wait_for_socket(t);
     check_run(t, ARGS("add", "--no-wait", "plums.md"), 0, "`quire wait` waits for the process that runs them");
     QR_CHECK(kill(adding, SIGKILL) == 0 && waitpid(adding, NULL, 0) == adding);

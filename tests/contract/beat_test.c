@@ -1,5 +1,6 @@
 /* The beat over every database: each slot once, however many beats, and whatever fails or jumps. */
 #include "job/beat.h"
+#include "job/runner.h"
 
 #include "base/sync.h"
 #include "store/schema.h"
@@ -380,6 +381,69 @@ QR_DB_TEST(the_jobs_of_a_worker_whose_lease_ran_out_are_freed_and_no_others)
     QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 4"));
     QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 3 AND crashes = 1 AND fence = 2"));
     QR_CHECK_INT(1, value_of(&world, "SELECT count(*) FROM worker"));
+    qr_beat_free(beat);
+    close_world(&world);
+}
+
+QR_DB_TEST(a_clock_that_goes_back_keeps_no_dead_worker_alive) /* RECOV-2 */
+{
+    struct world world = open_world(t);
+    struct qr_beat *beat = create_beat(&world, NULL);
+    for (int i = 0; i < 10; i++) { /* the slots to come are done already, when the clock goes back */
+        qr_beat_round(beat);
+        qr_test_clock_advance(MINUTE_MS);
+    }
+    add_worker(&world);
+    qr_test_clock_jump(-10 * MINUTE_MS);
+    for (int i = 0; i < 2; i++) {
+        qr_test_clock_advance(MINUTE_MS);
+        qr_beat_round(beat);
+        QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 4"));
+    }
+    for (int i = 0; i < 2; i++) { /* a lease after the first look, and the look behind it */
+        qr_test_clock_advance(MINUTE_MS);
+        qr_beat_round(beat);
+    }
+    QR_CHECK_INT(0, value_of(&world, "SELECT count(*) FROM job WHERE state = 4"));
+    qr_beat_free(beat);
+    close_world(&world);
+}
+
+QR_DB_TEST(the_runner_of_the_process_itself_is_not_taken_for_dead) /* R3 */
+{
+    struct world world = open_world(t);
+    qr_err err;
+    struct qr_runner *runner;
+    const struct qr_runner_options options = {
+        .db = world.db, .ids = &world.ids, .clock = world.clock, .rand = qr_rand_system(), .name = "mine"};
+    QR_CHECK_RC(QR_OK, qr_runner_start(&runner, &options, &err));
+    add_worker(&world);
+    qr_test_clock_advance(QR_WORKER_LEASE_MS + 1);
+    struct qr_beat *beat = create_beat(&world, NULL);
+    qr_beat_spare(beat, runner);
+    qr_beat_round(beat);
+    QR_CHECK(value_of(&world, "SELECT count(*) FROM worker WHERE name = 'mine' AND dead = 0") >= 1);
+    qr_beat_free(beat);
+    QR_CHECK(qr_runner_stop(runner, 0));
+    close_world(&world);
+}
+
+QR_DB_TEST(times_that_cannot_be_are_refused)
+{
+    struct world world = open_world(t);
+    static const int64_t wrong[] = {0, -1, INT64_MIN, INT64_MAX, (int64_t)QR_BEAT_EVERY_MS_MAX + 1};
+    qr_err err;
+    struct qr_beat *beat;
+    for (size_t i = 0; i < QR_COUNT(wrong); i++) {
+        const struct qr_beat_task task = {"wrong", wrong[i], leave_effect, NULL};
+        const struct qr_beat_options options = {.db = world.db, .clock = world.clock, .tasks = &task, .task_count = 1};
+        QR_CHECK_INT(QR_INVALID, qr_beat_create(&beat, &options, &err));
+    }
+    struct qr_beat_options options = {.db = world.db, .clock = world.clock, .keep_jobs_ms = INT64_MIN};
+    QR_CHECK_INT(QR_INVALID, qr_beat_create(&beat, &options, &err));
+    options.keep_jobs_ms = INT64_MAX;
+    QR_CHECK_RC(QR_OK, qr_beat_create(&beat, &options, &err));
+    qr_beat_round(beat);
     qr_beat_free(beat);
     close_world(&world);
 }

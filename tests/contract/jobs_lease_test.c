@@ -263,12 +263,12 @@ QR_DB_TEST(the_jobs_of_the_dead_are_freed_in_steps) /* RECOV-2 */
     struct qr_world world;
     qr_world_open(&world, t, NULL);
     const qr_uuid worker = qr_world_worker(&world);
-    enum { JOBS = QR_JOB_BATCH_MAX + 20 };
+    enum { JOBS = QR_JOB_RESCUE_MAX + 20 };
     qr_world_add_many(&world, (struct qr_job_spec){0}, JOBS);
     static struct qr_job jobs[JOBS];
     QR_CHECK_INT(JOBS, qr_world_claim(&world, worker, jobs, JOBS));
     qr_world_declare_dead(&world, true, NOBODY);
-    QR_CHECK_INT(QR_JOB_BATCH_MAX, qr_world_free_jobs(&world, NULL, NULL));
+    QR_CHECK_INT(QR_JOB_RESCUE_MAX, qr_world_free_jobs(&world, NULL, NULL));
     QR_CHECK_INT(1, qr_world_i64(&world, "SELECT count(*) FROM worker")); /* it has jobs still */
     QR_CHECK_INT(20, qr_world_free_jobs(&world, NULL, NULL));
     QR_CHECK_INT(0, qr_world_i64(&world, "SELECT count(*) FROM worker"));

@@ -129,6 +129,7 @@ static void *add_missing(void *arg)
 static void run_handler(struct qr_job_run *run, struct qr_outcome *outcome)
 {
     const struct life *life = run->arg;
+    outcome->kind = QR_OUTCOME_COMPLETED;
     outcome->level = life->plan->level;
     if (life->plan->handler_us) {
         wait_us(life->plan->handler_us);

@@ -22,6 +22,7 @@ static void work(struct qr_job_run *run, struct qr_outcome *outcome)
     const int running = atomic_fetch_add(&script->running, 1) + 1;
     atomic_store(&script->running_max, QR_MAX(running, atomic_load(&script->running_max)));
     wait_as_told(script, run);
+    outcome->kind = QR_OUTCOME_COMPLETED;
     if (script->reports) {
         int part = 1;
         atomic_store(&script->part_rc, (int)qr_job_report_part(run, QR_DURABLE, &part, NULL));
@@ -36,8 +37,9 @@ static void work(struct qr_job_run *run, struct qr_outcome *outcome)
     atomic_fetch_sub(&script->running, 1);
 }
 
-static void quick(struct qr_job_run *run QR_UNUSED, struct qr_outcome *outcome QR_UNUSED)
+static void quick(struct qr_job_run *run QR_UNUSED, struct qr_outcome *outcome)
 {
+    outcome->kind = QR_OUTCOME_COMPLETED;
 }
 
 /* ---- the plan ---- */

@@ -3,8 +3,10 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "support/fault.h"
+#include "support/postgres.h"
 #include "support/test.h"
 
+#include <pthread.h>
 #include <quire/quire.h>
 #include <sched.h>
 
@@ -454,6 +456,25 @@ QR_TEST(what_is_not_enabled_is_not_found_but_listed) /* HIDE-1 */
     quire_close(quire);
 }
 
+QR_TEST(what_is_hidden_takes_no_place_among_the_hits) /* HIDE-1 */
+{
+    enum { HIDDEN = 30 };
+    struct quire *quire = open_base(t);
+    char ids[HIDDEN][ID_SIZE], shown[ID_SIZE];
+    for (size_t i = 0; i < HIDDEN; i++) {
+        add_note(quire, "n", "quince", ids[i]);
+    }
+    add_note(quire, "other", "many words stand around this one quince and make it the last that is found", shown);
+    start_work(quire);
+    for (size_t i = 0; i < HIDDEN; i++) {
+        json_decref(wait_for(quire, ids[i], "completed"));
+        json_decref(call(quire, "PATCH", item_path(ids[i], ""), "{\"enabled\":false}", 200));
+    }
+    json_decref(wait_for(quire, shown, "completed"));
+    check_call(quire, "POST", BASE "/search", "{\"query\":\"quince\",\"top_k\":1}", 200, shown);
+    quire_close(quire);
+}
+
 QR_TEST(search_checks_its_request_and_says_where_hits_are)
 {
     struct quire *quire = open_base(t);
@@ -501,6 +522,53 @@ QR_TEST(cancelling_a_stage_job_fails_its_item_and_its_retry_is_the_items) /* CAN
                "\"type\":\"process-document\",\"queue\":\"convert\",\"state\":\"queued\"");
     check_call(quire, "GET", item_path(id, ""), NULL, 200, "\"generation\":2");
     quire_close(quire);
+}
+
+/* ---- PostgreSQL ---- */
+
+enum { SEARCHERS = 6 };
+
+static void *search_often(void *arg)
+{
+    for (int i = 0; i < 20; i++) {
+        QR_CHECK_INT(1, search(arg, "quince"));
+    }
+    return NULL;
+}
+
+/* DB-15; and more searches at once than there are connections. */
+QR_TEST(items_are_worked_on_and_found_on_postgresql_too)
+{
+    if (!qr_pg_installed()) {
+        qr_test_skip("PostgreSQL is not installed");
+    }
+    struct qr_pg pg = {0};
+    qr_pg_start(&pg, t->dir);
+    const struct quire_setting settings[] = {{"database.url", qr_pg_url(&pg, "quire")}, {"database.connections", "4"}};
+    const struct quire_options options = {
+        .data_dir = qr_test_path(t, "data"), .settings = settings, .setting_count = 2};
+    struct quire_error error = {0};
+    struct quire *quire = NULL;
+    if (quire_open(&options, &quire, &error) != 0) {
+        QR_FAIL("%s (%s)", error.message, error.code);
+    }
+    char id[ID_SIZE];
+    check_call(quire, "POST", "/api/v1/bases", "{\"name\":\"b\"}", 201, "\"status\":\"ready\"");
+    add_note(quire, "n", "# Sour\\n\\nquince", id);
+    start_work(quire);
+    json_decref(wait_for(quire, id, "completed"));
+    check_call(quire, "GET", item_path(id, "/chunks"), NULL, 200, "\"heading\":\"Sour\"");
+    check_call(quire, "GET", item_path(id, "/content"), NULL, 200, "quince");
+    check_call(quire, "GET", ITEMS "?parent=root&status=completed", NULL, 200, id);
+    pthread_t threads[SEARCHERS];
+    for (size_t i = 0; i < SEARCHERS; i++) {
+        QR_CHECK(pthread_create(&threads[i], NULL, search_often, quire) == 0);
+    }
+    for (size_t i = 0; i < SEARCHERS; i++) {
+        QR_CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    quire_close(quire);
+    qr_pg_remove(&pg);
 }
 
 /* ---- failures ---- */
@@ -560,7 +628,7 @@ QR_TEST_WITH_TIMEOUT(requests_survive_every_failure_of_memory, 300)
         qr_test_set_context("failing allocation no. %llu", (unsigned long long)n);
         qr_fault_arm(QR_FAULT_MEMORY, n);
         use_everything(&faulty);
-        n += 1 + n / 60; /* not each of many thousands: some in every call */
+        n += 1 + n / 150; /* not each of many thousands, but many in every call */
     } while (qr_fault_fired());
     qr_test_set_context("%s", "");
     quire_close(faulty.quire);

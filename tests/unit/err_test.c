@@ -53,6 +53,18 @@ QR_TEST(a_long_message_is_cut_and_ends)
     QR_CHECK_INT(QR_ERR_MSG_SIZE - 1, strlen(err.msg));
 }
 
+QR_TEST(a_message_is_text_whatever_it_quotes) /* I10 */
+{
+    qr_err err;
+    qr_fail(&err, QR_CODE_IO_ERROR, "%s",
+            "caf\xe9, \xc3\xa9, \xed\xa0\x80, \xf0\x9f\x98\x80 \x1b[2J\x7f\xc2\x9b one\ntwo\t.");
+    QR_CHECK_TEXT("caf?, \xc3\xa9, ???, \xf0\x9f\x98\x80 ?[2J?? one two .", err.msg);
+    qr_err_prefix(&err, "%s", "\xff\n");
+    QR_CHECK_TEXT("? : caf?", qr_str_starts_with(qr_str_of(err.msg), QR_STR("? : caf?")) ? "? : caf?" : err.msg);
+    qr_fail_errno(&err, EIO, "%s", "\xff");
+    QR_CHECK(err.msg[0] == '?' && qr_utf8_valid(qr_str_of(err.msg)));
+}
+
 QR_TEST(a_message_may_quote_the_one_before)
 {
     qr_err err;

@@ -564,3 +564,23 @@ QR_TEST(many_threads_keep_to_the_limits)
     QR_CHECK_INT(0, state_of(crowd.gates).in_flight);
     qr_gates_free(crowd.gates);
 }
+
+QR_TEST(limits_that_cannot_be_are_refused_and_huge_ones_bounded)
+{
+    const struct qr_gate_limits wrong[] = {{.concurrent_max = -1},        {.requests_per_min = INT64_MIN},
+                                           {.tokens_per_min = INT64_MIN}, {.failures_max = -1},
+                                           {.pause_ms_min = INT64_MIN},   {.pause_ms_max = -1}};
+    struct qr_gates *gates = create_gates((struct qr_gate_limits){
+        .requests_per_min = INT64_MAX, .failures_max = 1, .pause_ms_min = INT64_MAX, .pause_ms_max = INT64_MAX});
+    qr_err err;
+    struct qr_gates *refused;
+    for (size_t i = 0; i < QR_COUNT(wrong); i++) {
+        QR_CHECK_INT(QR_INVALID, qr_gates_create(&refused, qr_clock_system(), &wrong[i], &err));
+        QR_CHECK_INT(QR_INVALID, qr_gates_set_limits(gates, "endpoint", &wrong[i], &err));
+    }
+    struct qr_gate_ticket ticket;
+    QR_CHECK_INT(0, ask(gates, 1, 1, &ticket));
+    leave(gates, &ticket, QR_GATE_FAILED);
+    QR_CHECK_INT(86400000, ask(gates, 1, 1, &ticket));
+    qr_gates_free(gates);
+}

@@ -214,7 +214,7 @@ QR_TEST(an_error_whose_message_is_not_utf8_is_still_an_error)
 {
     qr_err error;
     qr_fail(&error, QR_CODE_NOT_FOUND, "no file \xFF\xFE");
-    check_error("{\"error\":{\"code\":\"not_found\",\"message\":\"no file \xEF\xBF\xBD\xEF\xBF\xBD\"}}", &error, NULL);
+    check_error("{\"error\":{\"code\":\"not_found\",\"message\":\"no file ??\"}}", &error, NULL);
     char bytes[QR_ERR_MSG_SIZE];
     memset(bytes, 0xFF, sizeof bytes);
     bytes[sizeof bytes - 1] = '\0';

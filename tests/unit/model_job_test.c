@@ -80,3 +80,15 @@ QR_TEST(a_retry_waits_at_least_as_long_as_was_asked_for) /* AGAIN-1 */
     QR_CHECK(qr_job_backoff_ms(INT64_MAX, 0, &seeded.rand) <= QR_JOB_BACKOFF_MS_MAX);
     QR_CHECK(qr_job_backoff_ms(0, -5, &seeded.rand) >= QR_JOB_BACKOFF_MS_MIN / 2);
 }
+
+QR_TEST(a_state_or_queue_that_there_is_not_has_a_name_and_no_future)
+{
+    static const int unknown[] = {INT32_MIN, -1, 0, QR_JOB_CANCELLED + 1, 99, INT32_MAX};
+    for (size_t i = 0; i < QR_COUNT(unknown); i++) {
+        const enum qr_job_state state = (enum qr_job_state)unknown[i];
+        QR_CHECK_TEXT("unknown", qr_job_state_name(state));
+        QR_CHECK_TEXT("unknown", qr_queue_name((enum qr_queue)unknown[i]));
+        QR_CHECK(!qr_job_state_is_open(state));
+        QR_CHECK(!qr_job_state_may_become(state, QR_JOB_QUEUED) && !qr_job_state_may_become(QR_JOB_QUEUED, state));
+    }
+}

@@ -1,0 +1,95 @@
+/* Findings of the review that need handlers. */
+#include "support/workshop.h"
+#include "workflow/process.h"
+
+/* UPD-1, REIDX-5: bytes that Quire owns since the update */
+QR_DB_TEST(a_reindex_after_an_update_keeps_the_updated_content)
+{
+    struct qr_shop shop;
+    bool changed;
+    qr_err err;
+    qr_shop_open(&shop, t, "{}");
+    qr_shop_write(&shop, "a.txt", "walrus\n");
+    const qr_uuid id = qr_shop_add_file(&shop, "a.txt", "");
+    qr_shop_work(&shop);
+    QR_CHECK_RC(QR_OK,
+                qr_workflow_update(&shop.desk.workflow, shop.desk.base_id, id, QR_STR("penguin\n"), &changed, &err));
+    qr_shop_work(&shop);
+    qr_shop_work_after(&shop, 60000); /* the purge */
+    QR_CHECK_INT(1, qr_shop_hits(&shop, "penguin"));
+    QR_CHECK_INT(0, qr_shop_hits(&shop, "walrus"));
+    qr_shop_reindex(&shop, id);
+    qr_shop_work(&shop);
+    qr_shop_work_after(&shop, 60000);
+    QR_CHECK_INT(0, qr_shop_hits(&shop, "walrus"));
+    QR_CHECK_INT(1, qr_shop_hits(&shop, "penguin"));
+    qr_shop_close(&shop);
+}
+
+/* I5: end to end, with the real cleanup */
+QR_DB_TEST(a_run_ends_when_its_folder_is_deleted)
+{
+    struct qr_shop shop;
+    struct qr_run run;
+    qr_err err;
+    qr_shop_open(&shop, t, "{}");
+    qr_shop_make_folder(&shop, "d");
+    qr_shop_write(&shop, "d/a.txt", "walrus\n");
+    const struct qr_add_item item = {.type = QR_ITEM_DIRECTORY, .source = qr_str_of(qr_shop_path(&shop, "d"))};
+    const struct qr_add add = {.base_id = shop.desk.base_id, .items = &item, .count = 1, .is_manual = true};
+    struct qr_added *added;
+    QR_CHECK_RC(QR_OK, qr_workflow_add(&shop.desk.workflow, &add, &shop.desk.arena, &added, &err));
+    const struct qr_process process = {shop.desk.base_id, QR_WANT_ALL, false};
+    QR_CHECK_RC(QR_OK, qr_workflow_process(&shop.desk.workflow, &process, &run, &err));
+    qr_desk_expand(&shop.desk, added[0].id, (const char *const[]){"a.txt"}, 1);
+    qr_shop_delete(&shop, added[0].id);
+    qr_shop_work(&shop);
+    QR_CHECK_INT(0, qr_desk_i64(&shop.desk, "SELECT count(*) FROM item"));
+    QR_CHECK_INT(0, qr_desk_i64(&shop.desk, "SELECT count(*) FROM run WHERE status = 1"));
+    qr_shop_close(&shop);
+}
+
+struct fake {
+    struct qr_processor processor;
+    int cancelled;
+};
+
+static qr_rc submit(struct qr_processor *processor QR_UNUSED, const char *path QR_UNUSED, const char *name QR_UNUSED,
+                    struct qr_arena *arena QR_UNUSED, const char **ret_ticket, qr_err *err QR_UNUSED)
+{
+    *ret_ticket = "T";
+    return QR_OK;
+}
+
+static qr_rc poll_it(struct qr_processor *processor QR_UNUSED, const char *ticket QR_UNUSED,
+                     enum qr_ticket_state *ret_state, int64_t *ret_running_ms, struct qr_buf *out QR_UNUSED,
+                     qr_err *err QR_UNUSED)
+{
+    *ret_state = QR_TICKET_RUNNING;
+    *ret_running_ms = 1;
+    return QR_OK;
+}
+
+static void cancel_it(struct qr_processor *processor, const char *ticket)
+{
+    struct fake *fake = QR_CONTAINER_OF(processor, struct fake, processor);
+    fake->cancelled += strcmp(ticket, "T") == 0;
+}
+
+/* DEL-5: remote conversions are cancelled, best effort */
+QR_DB_TEST(the_conversion_of_a_deleted_file_is_cancelled)
+{
+    struct qr_shop shop;
+    struct fake fake = {{.submit = submit, .poll = poll_it, .cancel = cancel_it}, 0};
+    qr_shop_open(&shop, t, "{\"file_processor\":{\"kind\":\"command\",\"argv\":[\"x\"],\"extensions\":[\"doc\"]}}");
+    shop.context.processor = &fake.processor;
+    qr_shop_write(&shop, "a.doc", "walrus\n");
+    const qr_uuid id = qr_shop_add_file(&shop, "a.doc", "");
+    qr_shop_work(&shop);
+    QR_CHECK_TEXT("T", qr_desk_item(&shop.desk, id).ticket);
+    qr_shop_delete(&shop, id);
+    qr_shop_work(&shop);
+    QR_CHECK(!qr_desk_has_item(&shop.desk, id));
+    QR_CHECK_INT(1, fake.cancelled);
+    qr_shop_close(&shop);
+}
