@@ -283,16 +283,26 @@ static bool run_failing(enum qr_fault_kind kind, uint64_t n, void (*scenario)(vo
     return qr_fault_fired();
 }
 
-uint64_t qr_fault_sweep(enum qr_fault_kind kind, void (*scenario)(void *arg), void *arg)
+static uint64_t sweep(enum qr_fault_kind kind, uint64_t stride, void (*scenario)(void *arg), void *arg)
 {
     run_failing(kind, 0, scenario, arg);
-    uint64_t n = 1;
-    while (run_failing(kind, n, scenario, arg)) {
-        n++;
-        QR_CHECK(n <= SWEEP_POINTS_MAX);
+    uint64_t points = 0;
+    while (run_failing(kind, 1 + points * stride, scenario, arg)) {
+        points++;
+        QR_CHECK(points < SWEEP_POINTS_MAX);
     }
     qr_test_set_context("%s", "");
-    printf("     failed %llu %s in turn\n", (unsigned long long)(n - 1), kind_name(kind));
-    QR_CHECK(n > 1);
-    return n - 1;
+    printf("     failed %llu %s in turn\n", (unsigned long long)points, kind_name(kind));
+    QR_CHECK(points > 0);
+    return points;
+}
+
+uint64_t qr_fault_sweep(enum qr_fault_kind kind, void (*scenario)(void *arg), void *arg)
+{
+    return sweep(kind, 1, scenario, arg);
+}
+
+uint64_t qr_fault_sweep_sparsely(enum qr_fault_kind kind, void (*scenario)(void *arg), void *arg)
+{
+    return sweep(kind, getenv("QUIRE_TEST_LONG") ? 1 : 7, scenario, arg);
 }

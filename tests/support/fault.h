@@ -43,3 +43,5 @@ int64_t qr_fault_files(void);
  * fire. After each run there must be as many blocks and open files as before. Prints and returns how many points were
  * hit, which must be at least one. A failed check inside the scenario says at which. */
 uint64_t qr_fault_sweep(enum qr_fault_kind kind, void (*scenario)(void *arg), void *arg);
+/* Every seventh in an ordinary run, all in a long one: for scenarios in which most of them are behind one door. */
+uint64_t qr_fault_sweep_sparsely(enum qr_fault_kind kind, void (*scenario)(void *arg), void *arg);

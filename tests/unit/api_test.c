@@ -112,7 +112,11 @@ QR_TEST(call_answers_or_says_what_is_wrong_with_it)
     check_call(quire, "POST", path, " {} ", 200, "\"findings\":[]}");
     check_call(quire, "POST", "/api/v1/chek", NULL, 404, "{\"error\":{\"code\":\"not_found\",\"message\":");
     check_call(quire, "GET", path, NULL, 405, "/api/v1/check takes POST");
-    check_call(quire, "POST", path, "{\"repair\":true}", 400, "{\"error\":{\"code\":\"unknown_field\"");
+    check_call(quire, "POST", path, "{\"mend\":true}", 400, "{\"error\":{\"code\":\"unknown_field\"");
+    check_call(quire, "POST", path, "{\"repair\":true,\"limit\":1}", 200, "\"found\":0,\"repaired\":0,");
+    check_call(quire, "POST", path, "{\"repair\":1}", 422, "{\"error\":{\"code\":\"invalid_value\"");
+    check_call(quire, "POST", path, "{\"limit\":0}", 422, "limit must be a number from 1 to 1000");
+    check_call(quire, "POST", path, "{\"limit\":\"many\"}", 422, "limit must be a number from 1 to 1000");
     check_call(quire, "POST", path, "[]", 400, "the body must be a JSON object");
     check_call(quire, "POST", path, "{", 400, "{\"error\":{\"code\":\"bad_request\"");
     check_call(quire, "POST", "/api/v1/check?deep=1", NULL, 400, "{\"error\":{\"code\":\"unknown_field\"");
@@ -302,7 +306,7 @@ QR_TEST_WITH_TIMEOUT(making_and_calling_survive_every_failure_of_memory_and_disk
     char dir[256];
     snprintf(dir, sizeof dir, "%s/data", t->dir);
     qr_fault_memory_install();
-    qr_fault_sweep(QR_FAULT_IO_EIO, make_and_call_under_faults, dir);
+    qr_fault_sweep_sparsely(QR_FAULT_IO_EIO, make_and_call_under_faults, dir);
     /* the making of tables has a sweep of its own, over a smaller schema */
-    qr_fault_sweep(QR_FAULT_MEMORY, open_and_call_under_faults, dir);
+    qr_fault_sweep_sparsely(QR_FAULT_MEMORY, open_and_call_under_faults, dir);
 }
