@@ -49,8 +49,10 @@ const struct cli_command cli_commands[] = {
         .name = "check",
         .args = "",
         .doc = "Looks through everything stored for damage.",
-        .details = "Opens the data folder (a missing one is made), reads the whole database and says what it looked "
-                   "at. Repairs nothing.",
+        .details = "Opens the data folder (a missing one is made), reads the whole database, the indexes and the names "
+                   "of the files, and says what it looked at and what it found; the exit code is 1 when something is "
+                   "left to mend. Others may go on working meanwhile.",
+        .options = {{"--repair", NULL, "Mend counters and states, remove what belongs to nothing."}},
         .run = cmd_check,
     },
     {
