@@ -402,6 +402,7 @@ static void apply(struct round *round)
         if (round->watched[i].is_gone) {
             runner->stats.lost += !round->watched[i].hand_back;
             qr_task_forget(round->watched[i].task);
+            runner->is_woken = true; /* the claims of this round counted it as in flight, or its queue as left alone */
         }
     }
     memcpy(runner->ring, round->ring, sizeof runner->ring);

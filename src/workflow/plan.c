@@ -102,6 +102,18 @@ static qr_rc fail_base(struct qr_change *change, const struct qr_ended *ended, q
     return qr_change_note(change, base->id, (qr_uuid){0}, QR_EVENT_BASE, 0, code, err);
 }
 
+/* RECOV-5: what a purge that failed leaves behind nobody else looks for. */
+static qr_rc purge_again(struct qr_change *change, const struct qr_job *job, qr_err *err)
+{
+    struct qr_item item;
+    bool found, is_deleting = false;
+    QR_TRY(qr_item_find(change->tx, job->item_id, &change->arena, &found, &item, err));
+    if (found) {
+        QR_TRY(qr_item_is_deleting(change, &item, &is_deleting, err));
+    }
+    return found && !is_deleting ? qr_enqueue_purge(change, &item, err) : QR_OK;
+}
+
 static qr_rc one_ended(struct qr_change *change, const struct qr_ended *ended, qr_err *err)
 {
     const enum qr_job_type type = qr_job_type_find(qr_str_of(ended->job->type));
@@ -122,6 +134,8 @@ static qr_rc one_ended(struct qr_change *change, const struct qr_ended *ended, q
         return qr_plan_asset_ended(change, ended, err);
     case QR_JOB_RESTORE_BASE:
         return qr_plan_restore_ended(change, ended, err);
+    case QR_JOB_PURGE:
+        return ended->state == QR_JOB_FAILED ? purge_again(change, ended->job, err) : QR_OK;
     case QR_JOB_DELETE_SUBTREE:
         return qr_runs_advance_after_cleanup(change, ended->job->base_id, err);
     default:

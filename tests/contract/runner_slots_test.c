@@ -1,6 +1,7 @@
 /* The runner's slots over every database: suspects and deletes (R5, DEL-6), threads that do not return (R4), and what is due
  * but held by somebody else. */
 #include "base/mem.h"
+#include "base/thread.h"
 #include "support/runner_fixture.h"
 
 #include <stdlib.h>
@@ -24,6 +25,32 @@ static void add_suspects(struct qr_scene *scene, enum qr_queue queue, int count)
 {
     qr_world_write(&scene->world, add_suspects_in,
                    &(struct qr_world_many){&scene->world, {.queue = queue, .type = "work"}, count});
+}
+
+/* Each time its handler returns a little later: before, while and after the runner finds out. */
+QR_DB_TEST(what_waits_behind_a_suspect_that_is_cancelled_is_claimed) /* R5 */
+{
+    enum { TIMES = 40 };
+    const struct qr_job_filter running = {.state = QR_JOB_RUNNING, .limit = 2};
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, qr_clock_system());
+    scene.script.ignores = true;
+    qr_scene_start(&scene);
+    for (int i = 0; i < TIMES; i++) {
+        struct qr_job *jobs;
+        add_suspects(&scene, QR_QUEUE_CONVERT, 1);
+        qr_scene_wait_for(&scene.script.runs, i + 1);
+        qr_world_add(&scene.world, (struct qr_job_spec){.type = "quick"});
+        if (qr_world_list(&scene.world, running, &jobs) == 1) {
+            (void)qr_world_cancel(&scene.world, jobs[0].id, NULL); /* nothing else wakes the runner */
+        }
+        for (int64_t until_us = qr_thread_mono_us() + i * 20; qr_thread_mono_us() < until_us;) {
+        }
+        sem_post(&scene.script.unstick);
+        qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state IN (3, 4)", 0);
+    }
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
 }
 
 QR_DB_TEST(a_delete_does_not_wait_for_suspects_of_other_queues) /* DEL-6, R5 */

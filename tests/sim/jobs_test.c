@@ -169,6 +169,7 @@ static bool is_hopeless(const struct qr_job *job)
 
 static void handle(struct qr_job_run *run, struct qr_outcome *outcome)
 {
+    outcome->kind = QR_OUTCOME_COMPLETED;
     outcome->level = sim_chance(500) ? QR_DURABLE : QR_RELAXED;
     for (int64_t parts = sim_chance(300) ? sim_between(1, 3) : 0; parts > 0; parts--) {
         if (!report_part(run)) {

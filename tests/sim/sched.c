@@ -193,6 +193,11 @@ int sim_process(void)
     return sim.current ? sim.current->process : 0;
 }
 
+int sim_self(void)
+{
+    return sim.current ? (int)(sim.current - sim.coroutines) : -1;
+}
+
 /* ---- letting others go ---- */
 
 void sim_hold(void)
@@ -208,6 +213,11 @@ void sim_release(void)
         assert(sim.current->held > 0);
         sim.current->held--;
     }
+}
+
+bool sim_is_held(void)
+{
+    return sim.current && sim.current->held > 0;
 }
 
 void sim_yield(void)

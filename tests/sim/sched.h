@@ -27,6 +27,8 @@ void sim_pass_ms(int64_t ms);
 int sim_spawn(int process, void (*fn)(void *arg), void *arg);
 /* The process of the running coroutine; 0 outside of any. */
 int sim_process(void);
+/* The running coroutine; -1 outside of any. */
+int sim_self(void);
 
 /* Lets others go first, where that is possible (C1). */
 void sim_yield(void);
@@ -42,6 +44,7 @@ void sim_detach(int coroutine);
 /* Between these two the coroutine is not switched away. */
 void sim_hold(void);
 void sim_release(void);
+bool sim_is_held(void);
 
 /* Its coroutines never run again. Not from one of them: those call sim_die. */
 void sim_drop_process(int process);

@@ -1,5 +1,6 @@
-/* Owns the processes, their memory, and the two calls that are wrapped at link time: qr_db_write (yields, failing commits,
- * lost answers, death before and after a commit) and qr_db_wake (lost wake-ups, and those between processes). */
+/* Owns the processes, their memory and databases, and the calls that are wrapped at link time: qr_db_write (yields, failing
+ * commits, lost answers, death before and after a commit), qr_db_wake (lost wake-ups, and those between processes), and
+ * qr_db_open, qr_db_close and qr_db_read, which are one step each. */
 #include "sim/world.h"
 
 #include "base/io.h"
@@ -120,7 +121,7 @@ static void break_commit(void)
 qr_rc __wrap_qr_db_write(struct qr_db *db, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err)
 {
     struct process *process = world_process();
-    if (!process) {
+    if (!process || sim_is_held()) { /* inside another call nothing may happen to it alone */
         return __real_qr_db_write(db, level, fn, arg, err);
     }
     if (world.faults && sim_chance(process->is_ending ? 100 : 8)) {
@@ -133,7 +134,7 @@ qr_rc __wrap_qr_db_write(struct qr_db *db, enum qr_db_level level, qr_tx_fn *fn,
     if (world.faults && sim_chance(25)) {
         break_commit();
     }
-    world.is_dirty = true;
+    world.is_dirty = world.is_dirty || db == process->db;
     world.committer = process->incarnation;
     world.commit_wall_ms = qr_clock_wall_ms(sim_clock());
     const qr_rc rc = dies_before ? __real_qr_db_write(db, level, run_doomed, &doomed, err)
@@ -164,6 +165,76 @@ void __wrap_qr_db_wake(struct qr_db *db, const char *channel)
     }
 }
 
+/* ---- databases: a process that dies lets go of all of them ---- */
+
+qr_rc __real_qr_db_open(struct qr_db **ret_db, const struct qr_db_options *options, qr_err *err);
+qr_rc __wrap_qr_db_open(struct qr_db **ret_db, const struct qr_db_options *options, qr_err *err);
+void __real_qr_db_close(struct qr_db *db);
+void __wrap_qr_db_close(struct qr_db *db);
+qr_rc __real_qr_db_read(struct qr_db *db, qr_tx_fn *fn, void *arg, qr_err *err);
+qr_rc __wrap_qr_db_read(struct qr_db *db, qr_tx_fn *fn, void *arg, qr_err *err);
+
+enum { DATABASES_MAX = 64 };
+
+static struct {
+    struct qr_db *db;
+    int process;
+} databases[DATABASES_MAX];
+
+static void note_database(struct qr_db *from, struct qr_db *to, int process)
+{
+    for (int i = 0; i < DATABASES_MAX; i++) {
+        if (databases[i].db == from) {
+            databases[i].db = to;
+            databases[i].process = process;
+            return;
+        }
+    }
+    abort();
+}
+
+qr_rc __wrap_qr_db_open(struct qr_db **ret_db, const struct qr_db_options *options, qr_err *err)
+{
+    sim_yield();
+    sim_hold();
+    const qr_rc rc = __real_qr_db_open(ret_db, options, err);
+    if (rc == QR_OK && sim_process()) {
+        note_database(NULL, *ret_db, sim_process());
+    }
+    sim_release();
+    return rc;
+}
+
+void __wrap_qr_db_close(struct qr_db *db)
+{
+    sim_hold();
+    if (db && sim_process()) {
+        note_database(db, NULL, 0);
+    }
+    __real_qr_db_close(db);
+    sim_release();
+}
+
+/* Others go on before it, not behind it: what was just read holds until the reader waits for something. */
+qr_rc __wrap_qr_db_read(struct qr_db *db, qr_tx_fn *fn, void *arg, qr_err *err)
+{
+    sim_yield();
+    sim_hold();
+    const qr_rc rc = __real_qr_db_read(db, fn, arg, err);
+    sim_release();
+    return rc;
+}
+
+static void close_databases(int process)
+{
+    for (int i = 0; i < DATABASES_MAX; i++) {
+        if (databases[i].db && databases[i].process == process) {
+            __real_qr_db_close(databases[i].db);
+            databases[i].db = NULL;
+        }
+    }
+}
+
 /* ---- files ---- */
 
 static char *template_bytes;
@@ -174,6 +245,11 @@ static struct qr_io io;
 static int sync_nothing(const struct qr_io *self QR_UNUSED, int fd QR_UNUSED)
 {
     return 0;
+}
+
+const struct qr_io *world_io(void)
+{
+    return &io;
 }
 
 static struct qr_db *open_db(const char *path)
@@ -250,9 +326,7 @@ static void restart_later(void *arg)
 static void end_process(struct process *process)
 {
     sim_drop_process(process->number);
-    if (process->db) {
-        qr_db_close(process->db);
-    }
+    close_databases(process->number);
     if (process->has_ids) {
         qr_uuid_gen_done(&process->ids);
     }
@@ -288,8 +362,11 @@ static void boot(void *arg)
         options.slots[queue] = (int)sim_between(1, 3);
     }
     qr_err err = {0};
-    struct qr_runner *runner;
-    if (qr_runner_start(&runner, &options, &err) != QR_OK) {
+    struct qr_runner *runner = NULL;
+    qr_rc rc = world.open_parts ? world.open_parts(process, &options, &err) : QR_OK;
+    rc = rc == QR_OK ? qr_runner_start(&runner, &options, &err) : rc;
+    rc = rc == QR_OK && world.start_parts ? world.start_parts(process, &err) : rc;
+    if (rc != QR_OK) {
         totals.crashes++;
         sim_die(); /* a process that cannot start ends, and is started again */
     }
@@ -326,7 +403,13 @@ static void shut_down(void *arg)
     totals.shutdowns++;
     const int64_t grace_ms = *(int64_t *)arg;
     qr_free(arg);
+    if (world.stop_parts) {
+        world.stop_parts(process);
+    }
     process->has_stopped = qr_runner_stop(runner, grace_ms);
+    if (world.close_parts && process->has_stopped) {
+        world.close_parts(process);
+    }
     sim_die();
 }
 
@@ -365,7 +448,7 @@ void world_begin(uint64_t seed)
     const int fd = open(world.path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     QR_CHECK(fd >= 0 && write(fd, template_bytes, template_len) == (ssize_t)template_len);
     close(fd);
-    world.owns_all = sim_chance(350);
+    world.owns_all = world.is_always_alone || sim_chance(350);
     world.process_count = world.owns_all ? 1 : (int)sim_between(2, 3);
     world.faults = true;
     world.is_dirty = false;

@@ -16,6 +16,7 @@ struct process {
     struct qr_uuid_gen ids;
     bool has_ids;
     struct qr_runner *runner;    /* NULL while it starts or ends */
+    void *parts;                 /* of world.open_parts */
     bool is_ending, has_stopped; /* in order, with all its threads */
 };
 
@@ -37,6 +38,13 @@ struct world {
     size_t handler_count;
     struct qr_plan plan;
     void (*start_actors)(struct process *process); /* what else runs in a process */
+    bool is_always_alone;
+    /* More that a process consists of, each NULL where there is nothing: opened before the runner starts, which may be told
+     * something else then; what runs beside it; closed in order after the runner, whether or not its handlers all ended. */
+    qr_rc (*open_parts)(struct process *process, struct qr_runner_options *options, qr_err *err);
+    qr_rc (*start_parts)(struct process *process, qr_err *err);
+    void (*stop_parts)(struct process *process);
+    void (*close_parts)(struct process *process);
 
     /* the last commit, for the oracle */
     bool is_dirty;
@@ -63,3 +71,5 @@ void world_shut_down(struct process *process, int64_t grace_ms);
 /* Drops what died by itself; without faults, starts what is down. Called after every step. */
 void world_tend(int died);
 struct process *world_process(void);
+/* For files besides the database: syncs nothing. */
+const struct qr_io *world_io(void);

@@ -1,0 +1,178 @@
+/* The services: an embedding provider that is slow, fails and counts; a converter whose results come at any time, and that
+ * forgets tickets; an analyser. What they keep is outside of every process. */
+#include "sim/workflow_sim.h"
+
+#include "base/mem.h"
+#include "store/vectors.h"
+
+#include <string.h>
+
+enum { TICKETS_MAX = 400 };
+
+static struct ticket {
+    char text[3000];
+    int64_t ready_ms;
+    bool is_forgotten, fails;
+} tickets[TICKETS_MAX];
+static int ticket_count;
+
+void services_begin(void)
+{
+    ticket_count = 0;
+}
+
+/* How long an answer takes: at once, a while, or longer than any time limit. */
+static void take_time(void)
+{
+    if (!world.faults) {
+        sim_yield();
+    } else if (sim_chance(20)) {
+        sim_sleep(sim_between(5 * 60000, 90 * 60000));
+    } else {
+        sim_sleep(sim_chance(300) ? sim_between(0, 20000) : 0);
+    }
+}
+
+/* ---- embedding ---- */
+
+static struct qr_provider *inner_of(const struct qr_provider *provider)
+{
+    return provider->arg;
+}
+
+static qr_rc embed(struct qr_provider *provider, const qr_str *texts, size_t count, struct qr_embedding *ret,
+                   qr_err *err)
+{
+    int64_t since_ms;
+    const struct qr_job *job = parts_current_job(&since_ms);
+    flow_totals.provider_calls++;
+    flow_oracle_check_call(job, since_ms);
+    for (size_t i = 0; i < count; i++) {
+        unsigned char key[QR_VECTOR_KEY_BYTES];
+        qr_vector_key(provider->fingerprint, texts[i], key);
+        flow_oracle_check_not_cached(key, sizeof key, since_ms);
+    }
+    take_time();
+    if (world.faults && sim_chance(150)) {
+        flow_totals.provider_failures++;
+        return qr_fail(err, sim_chance(900) ? QR_CODE_UNAVAILABLE : QR_CODE_EMBEDDING_FAILED, "the provider is down");
+    }
+    return inner_of(provider)->embed(inner_of(provider), texts, count, ret, err);
+}
+
+static void free_provider(struct qr_provider *provider)
+{
+    qr_provider_free(inner_of(provider));
+    qr_free(provider);
+}
+
+struct qr_provider *services_provider(void)
+{
+    qr_err err = {0};
+    struct qr_provider *provider = qr_alloc_zero(sizeof *provider), *inner;
+    QR_CHECK_RC(QR_OK, qr_provider_create(&inner, "hash", "", 8, &err));
+    QR_CHECK(provider);
+    provider->fingerprint = inner->fingerprint;
+    provider->dimension = inner->dimension;
+    provider->batch_inputs_max = 4;
+    provider->arg = inner;
+    provider->embed = embed;
+    provider->free = free_provider;
+    return provider;
+}
+
+/* ---- converting ---- */
+
+static qr_rc submit(struct qr_processor *processor QR_UNUSED, const char *path, const char *name QR_UNUSED,
+                    struct qr_arena *arena, const char **ret_ticket, qr_err *err)
+{
+    int64_t since_ms;
+    const struct qr_job *job = parts_current_job(&since_ms);
+    flow_oracle_check_call(job, since_ms);
+    FILE *file = fopen(path, "rb");
+    if (!file || ticket_count == TICKETS_MAX) {
+        if (file) {
+            fclose(file);
+        }
+        return qr_fail(err, QR_CODE_CONVERSION_FAILED, "the converter cannot read the file");
+    }
+    struct ticket *ticket = &tickets[ticket_count];
+    const size_t len = fread(ticket->text, 1, sizeof ticket->text - 1, file);
+    fclose(file);
+    ticket->text[len] = '\0';
+    ticket->is_forgotten = false;
+    ticket->fails = world.faults && sim_chance(50);
+    ticket->ready_ms = sim_now_ms() + (world.faults ? sim_between(0, 20 * 60000) : 2000);
+    *ret_ticket = qr_arena_printf(arena, "ticket-%d", ticket_count++);
+    take_time();
+    return *ret_ticket ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a ticket");
+}
+
+static qr_rc poll(struct qr_processor *processor QR_UNUSED, const char *text, enum qr_ticket_state *ret_state,
+                  int64_t *ret_running_ms, struct qr_buf *out, qr_err *err)
+{
+    struct ticket *ticket = &tickets[atoi(text + strlen("ticket-"))];
+    take_time();
+    if (world.faults && sim_chance(50)) {
+        return qr_fail(err, QR_CODE_UNAVAILABLE, "the converter is down");
+    }
+    ticket->is_forgotten = ticket->is_forgotten || (world.faults && sim_chance(20));
+    *ret_running_ms = 0;
+    if (ticket->is_forgotten) {
+        *ret_state = QR_TICKET_UNKNOWN;
+    } else if (world.faults && sim_now_ms() < ticket->ready_ms) {
+        *ret_state = QR_TICKET_RUNNING;
+    } else if (ticket->fails) {
+        *ret_state = QR_TICKET_FAILED;
+        qr_fail(err, QR_CODE_CONVERSION_FAILED, "as the simulation wants it");
+    } else {
+        *ret_state = QR_TICKET_DONE;
+        qr_buf_add_text(out, ticket->text);
+    }
+    return QR_OK;
+}
+
+static void cancel(struct qr_processor *processor QR_UNUSED, const char *text)
+{
+    tickets[atoi(text + strlen("ticket-"))].is_forgotten = true;
+}
+
+static void free_processor(struct qr_processor *processor)
+{
+    qr_free(processor);
+}
+
+struct qr_processor *services_processor(void)
+{
+    struct qr_processor *processor = qr_alloc_zero(sizeof *processor);
+    QR_CHECK(processor);
+    *processor = (struct qr_processor){"simulated", NULL, submit, poll, cancel, free_processor};
+    return processor;
+}
+
+/* ---- analysing ---- */
+
+static qr_rc analyse(struct qr_analyser *analyser QR_UNUSED, qr_str bytes, const char *mime QR_UNUSED,
+                     struct qr_arena *arena, qr_str *ret_text, qr_err *err)
+{
+    take_time();
+    if (world.faults && sim_chance(150)) {
+        return qr_fail(err, sim_chance(500) ? QR_CODE_UNAVAILABLE : QR_CODE_CORRUPT, "the analyser is down");
+    }
+    const char *text = qr_arena_printf(arena, "common picture of %.*s", QR_STR_ARG(bytes));
+    *ret_text = qr_str_of(text ? text : "");
+    return QR_OK;
+}
+
+static void free_analyser(struct qr_analyser *analyser)
+{
+    qr_free(analyser);
+}
+
+struct qr_analyser *services_analyser(void)
+{
+    struct qr_analyser *analyser = qr_alloc_zero(sizeof *analyser);
+    QR_CHECK(analyser);
+    *analyser = (struct qr_analyser){"simulated", NULL, analyse, free_analyser};
+    return analyser;
+}
