@@ -74,25 +74,26 @@ static struct job_ledger_verdict check_once_each(const char *url, int64_t job_co
 
 /* ---- failpoints ---- */
 
-static bool is_ours(const char *name)
+/* The others are workflow_kill_test.c's. */
+static bool is_ours(qr_str name)
 {
     static const char *const prefixes[] = {"jobs.", "beat.", "db."};
     bool is_one = false;
     for (size_t i = 0; i < QR_COUNT(prefixes); i++) {
-        is_one = is_one || qr_str_starts_with(qr_str_of(name), qr_str_of(prefixes[i]));
+        is_one = is_one || qr_str_starts_with(name, qr_str_of(prefixes[i]));
     }
     return is_one;
 }
 
 QR_DB_TEST_WITH_TIMEOUT(jobs_take_effect_once_though_the_process_dies_at_every_failpoint, 240)
 {
-    static const int hits[] = {1, 8};
+    static const int hits[] = {1, 3}; /* a round records many: few rounds may do */
     const struct qr_db_options options = qr_test_db_options(t, NULL, 0);
     int64_t job_count = 0, slot_count = 0, crash_count = 0;
     const char *name;
     QR_CHECK(qr_failpoints_built_in());
     for (size_t i = 0; (name = qr_failpoint_name(i)); i++) {
-        for (size_t k = 0; is_ours(name) && k < QR_COUNT(hits); k++) {
+        for (size_t k = 0; is_ours(qr_str_of(name)) && k < QR_COUNT(hits); k++) {
             char failpoint[128];
             snprintf(failpoint, sizeof failpoint, "%s=crash@%d", name, hits[k]);
             qr_test_set_context("%s", failpoint);
@@ -123,7 +124,7 @@ QR_DB_TEST_WITH_TIMEOUT(lost_answers_lose_and_repeat_no_job, 120)
     }
 }
 
-QR_TEST(every_failpoint_that_the_program_lists_is_known_here)
+QR_TEST(every_failpoint_of_jobs_that_the_program_lists_is_known_here)
 {
     const char *const argv[] = {QUIRE_BINARY_DIR "/quire", "config", "--failpoints", NULL};
     const struct qr_proc_options options = {.argv = argv, .output_bytes_max = 65536, .timeout_ms = 30000};
@@ -134,7 +135,7 @@ QR_TEST(every_failpoint_that_the_program_lists_is_known_here)
     QR_CHECK_INT(0, result.exit_code);
     for (qr_str lines = qr_buf_str(&out); lines.len;) {
         const qr_str line = qr_str_split(&lines, '\n');
-        bool is_known = false;
+        bool is_known = !is_ours(line);
         const char *name;
         for (size_t i = 0; (name = qr_failpoint_name(i)); i++) {
             is_known = is_known || qr_str_equal(qr_str_of(name), line);

@@ -98,6 +98,11 @@ void qr_shop_work_but_deletes(struct qr_shop *shop)
     work(shop, "(1, 2, 3, 4)");
 }
 
+void qr_shop_work_deletes(struct qr_shop *shop)
+{
+    work(shop, "(5)");
+}
+
 void qr_shop_work_after(struct qr_shop *shop, int64_t ms)
 {
     qr_test_clock_advance(ms);

@@ -23,7 +23,9 @@ void qr_shop_close(struct qr_shop *shop);
 void qr_shop_work(struct qr_shop *shop);
 /* The same where the queue of deletes is paused. */
 void qr_shop_work_but_deletes(struct qr_shop *shop);
-/* Moves the clock, then the same. */
+/* Only until no delete is: other queues may be paused. */
+void qr_shop_work_deletes(struct qr_shop *shop);
+/* Moves the clock, then as qr_shop_work. */
 void qr_shop_work_after(struct qr_shop *shop, int64_t ms);
 
 /* ---- sources, below "src" in the test's folder ---- */
