@@ -105,7 +105,7 @@ double bench_resident_mb(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
-static double cpu_seconds(void)
+double bench_cpu_seconds(void)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
@@ -116,10 +116,10 @@ static double cpu_seconds(void)
 /* The part of one core that this process used while the caller slept that long. */
 static double idle_cpu_percent(double seconds)
 {
-    const double cpu_before = cpu_seconds();
+    const double cpu_before = bench_cpu_seconds();
     const int64_t before_us = bench_now_us();
     bench_sleep_us((int64_t)(seconds * 1e6));
-    return (cpu_seconds() - cpu_before) / ((double)(bench_now_us() - before_us) / 1e6) * 100;
+    return (bench_cpu_seconds() - cpu_before) / ((double)(bench_now_us() - before_us) / 1e6) * 100;
 }
 
 /* In a process of its own: this one is about to grow. */
@@ -281,7 +281,7 @@ static void finish_report(struct bench_report *report)
 
 static void usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--json] [--seconds N] [--dir DIR] [--peers]\n", program);
+    fprintf(stderr, "usage: %s [--json] [--seconds N] [--files N] [--dir DIR] [--large] [--peers]\n", program);
     exit(2);
 }
 
@@ -294,15 +294,19 @@ static void parse_options(struct bench_options *options, int argc, char **argv)
             options->as_json = true;
         } else if (strcmp(argv[i], "--peers") == 0) {
             options->with_peers = true;
+        } else if (strcmp(argv[i], "--large") == 0) {
+            options->large = true;
         } else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
             options->seconds = atof(argv[++i]);
+        } else if (strcmp(argv[i], "--files") == 0 && i + 1 < argc) {
+            options->files = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc) {
             parent = argv[++i];
         } else {
             usage(argv[0]);
         }
     }
-    if (options->seconds <= 0) {
+    if (options->seconds <= 0 || options->files < 0) {
         usage(argv[0]);
     }
     snprintf(options->dir, sizeof options->dir, "%s/quire-bench-XXXXXX", parent ? parent : "/var/tmp");

@@ -27,6 +27,8 @@ void bench_times_free(struct bench_times *times);
 /* ---- the process ---- */
 
 double bench_resident_mb(void);
+/* That all threads of this process have used. */
+double bench_cpu_seconds(void);
 
 /* ---- the report ---- */
 
@@ -45,12 +47,14 @@ void bench_report_goal(struct bench_report *report, const char *key, double valu
                        const char *label);
 void bench_report_heading(struct bench_report *report, const char *heading);
 
-/* ---- the command line: [--json] [--seconds N] [--dir DIR] [--peers] ---- */
+/* ---- the command line: [--json] [--seconds N] [--files N] [--dir DIR] [--large] [--peers] ---- */
 
 struct bench_options {
     bool as_json;
     bool with_peers; /* measure other systems too, where there are any */
+    bool large;      /* measure what takes minutes too, where there is something */
     double seconds;  /* a measurement lasts */
+    int files;       /* of the largest folder; 0 = the benchmark's own number */
     char dir[256];   /* for files: an empty folder that is removed at the end */
 };
 

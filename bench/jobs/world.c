@@ -102,11 +102,13 @@ void run_producers(const struct producer *like, int count, struct bench_times *r
 
 static void do_nothing(struct qr_job_run *run QR_UNUSED, struct qr_outcome *outcome)
 {
+    outcome->kind = QR_OUTCOME_COMPLETED;
     outcome->level = QR_RELAXED;
 }
 
 static void do_nothing_durably(struct qr_job_run *run QR_UNUSED, struct qr_outcome *outcome)
 {
+    outcome->kind = QR_OUTCOME_COMPLETED;
     outcome->level = QR_DURABLE;
 }
 
@@ -118,6 +120,7 @@ static void note_start(struct qr_job_run *run, struct qr_outcome *outcome)
     bench_times_add(&starts->times, now_us - strtoll(run->job->args, NULL, 10));
     starts->last_us = now_us;
     pthread_mutex_unlock(&starts->lock);
+    outcome->kind = QR_OUTCOME_COMPLETED;
     outcome->level = QR_RELAXED;
     atomic_fetch_add(&starts->count, 1);
 }
