@@ -107,25 +107,17 @@ static qr_rc parse_body(qr_str text, const char *fields, json_t **ret_body, qr_e
 
 /* ---- the path, and the parameters behind the '?' ---- */
 
-static int hex_value(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 qr_rc qr_url_decode(struct qr_buf *out, qr_str text, qr_err *err)
 {
     for (size_t i = 0; i < text.len; i++) {
-        const bool is_coded = text.ptr[i] == '%' && i + 2 < text.len && hex_value(text.ptr[i + 1]) >= 0 &&
-                              hex_value(text.ptr[i + 2]) >= 0;
+        const bool is_coded = text.ptr[i] == '%' && i + 2 < text.len && qr_hex_digit(text.ptr[i + 1]) >= 0 &&
+                              qr_hex_digit(text.ptr[i + 2]) >= 0;
         if (text.ptr[i] == '%' && !is_coded) {
             return qr_fail(err, QR_CODE_BAD_REQUEST,
                            "a '%%' in the path or behind the '?' is not followed by two hexadecimal digits");
         }
         qr_buf_add_char(out,
-                        is_coded ? (char)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2])) : text.ptr[i]);
+                        is_coded ? (char)(qr_hex_digit(text.ptr[i + 1]) << 4 | qr_hex_digit(text.ptr[i + 2])) : text.ptr[i]);
         i += is_coded ? 2 : 0;
     }
     QR_TRY(qr_buf_check(out, err));

@@ -109,6 +109,15 @@ size_t qr_utf8_char_len(qr_str text)
     return 0;
 }
 
+int qr_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 bool qr_utf8_valid(qr_str text)
 {
     size_t i = 0;

@@ -37,6 +37,9 @@ qr_str qr_str_split(qr_str *text, char separator);
 /* Whole decimal number with optional sign; false when there is anything else in the text or it does not fit. */
 bool qr_str_to_i64(qr_str text, int64_t *ret_value);
 
+/* 0 to 15 of a hexadecimal digit in either case, -1 of anything else. */
+int qr_hex_digit(char c);
+
 /* Valid UTF-8 by the strict definition: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool qr_utf8_valid(qr_str text);
 /* The length in bytes of the valid character that the text begins with; 0 when it begins otherwise or is empty. */

@@ -71,15 +71,6 @@ void qr_uuid_format(qr_uuid id, char ret_text[static QR_UUID_TEXT_SIZE])
     *at = '\0';
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool qr_uuid_parse(qr_str text, qr_uuid *ret_id)
 {
     if (text.len != QR_UUID_TEXT_SIZE - 1) {
@@ -88,8 +79,8 @@ bool qr_uuid_parse(qr_str text, qr_uuid *ret_id)
     qr_uuid id;
     const char *at = text.ptr;
     for (int i = 0; i < QR_UUID_BYTES; i++) {
-        const int high = hex_value(*at++);
-        const int low = hex_value(*at++);
+        const int high = qr_hex_digit(*at++);
+        const int low = qr_hex_digit(*at++);
         if (high < 0 || low < 0 || (dash_follows(i) && *at++ != '-')) {
             return false;
         }
@@ -108,13 +99,6 @@ int64_t qr_uuid_time_ms(qr_uuid id)
     return ms;
 }
 
-static int hex_digit(char c)
-{
-    const char digits[] = "0123456789abcdef";
-    const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 bool qr_uuid_prefix_range(qr_str prefix, qr_uuid *ret_first, qr_uuid *ret_last)
 {
     if (prefix.len == 0 || prefix.len > QR_UUID_TEXT_SIZE - 1) {
@@ -125,7 +109,7 @@ bool qr_uuid_prefix_range(qr_str prefix, qr_uuid *ret_first, qr_uuid *ret_last)
     size_t digit_count = 0;
     for (size_t i = 0; i < prefix.len; i++) {
         const bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
-        const int digit = hex_digit(prefix.ptr[i]);
+        const int digit = qr_hex_digit(prefix.ptr[i]);
         if (is_dash ? prefix.ptr[i] != '-' : digit < 0) {
             return false;
         }

@@ -34,12 +34,6 @@ struct look {
     struct qr_item item;
 };
 
-static bool is_stage(const struct qr_job *job)
-{
-    const enum qr_job_type type = qr_job_type_find(qr_str_of(job->type));
-    return type && qr_job_type_info(type)->is_stage;
-}
-
 static qr_rc look_at_base(struct qr_tx *tx, struct look *look, qr_err *err)
 {
     bool found;
@@ -64,7 +58,7 @@ static qr_rc look_at_item(struct qr_tx *tx, struct look *look, qr_err *err)
     if (is_deleting) {
         return fail_deleting("item", err);
     }
-    const bool is_wanted = !is_stage(job) || qr_item_status_is_active(look->item.status);
+    const bool is_wanted = !qr_job_type_is_stage(job->type) || qr_item_status_is_active(look->item.status);
     if (look->item.generation != job->generation || !is_wanted) {
         return qr_fail(err, QR_CODE_STALE, "generation %lld of the item is not wanted any more",
                        (long long)job->generation);

@@ -30,6 +30,5 @@ qr_rc qr_raise_add(struct qr_raising *raising, qr_uuid id, qr_err *err)
 
 qr_rc qr_raise_if_failed(struct qr_raising *raising, const struct qr_item *item, qr_err *err)
 {
-    const bool is_due = item->status == QR_ITEM_FAILED && (!item->is_container || item->expand_code[0]);
-    return is_due ? qr_raise_add(raising, item->id, err) : QR_OK;
+    return qr_item_has_failed_itself(item) ? qr_raise_add(raising, item->id, err) : QR_OK;
 }

@@ -115,11 +115,6 @@ static qr_rc end_headers(struct qr_http_response *response, qr_err *err)
 
 /* ---- chunks ---- */
 
-static int hex_digit(char c)
-{
-    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* 1f4;extension */
 static qr_rc take_chunk_size(struct qr_http_response *response, qr_str line, qr_err *err)
 {
@@ -129,7 +124,7 @@ static qr_rc take_chunk_size(struct qr_http_response *response, qr_str line, qr_
         return fail_form(err, "a chunk has no size");
     }
     for (size_t i = 0; i < digits.len; i++) {
-        const int digit = hex_digit(digits.ptr[i]);
+        const int digit = qr_hex_digit(digits.ptr[i]);
         if (digit < 0) {
             return fail_form(err, "a chunk has no size");
         }

@@ -38,3 +38,9 @@ enum qr_job_type qr_job_type_find(qr_str name)
     }
     return 0;
 }
+
+bool qr_job_type_is_stage(const char *name)
+{
+    const enum qr_job_type type = qr_job_type_find(qr_str_of(name));
+    return type && qr_job_type_info(type)->is_stage;
+}

@@ -29,3 +29,4 @@ struct qr_job_type_info {
 const struct qr_job_type_info *qr_job_type_info(enum qr_job_type type);
 /* 0 when there is none of that name. */
 enum qr_job_type qr_job_type_find(qr_str name);
+bool qr_job_type_is_stage(const char *name);

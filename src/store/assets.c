@@ -1,8 +1,8 @@
 /* Assets. */
 #include "store/assets.h"
 
+#include "store/ids.h"
 #include "store/jobs_item.h"
-#include "store/jobs_row.h"
 
 #include <assert.h>
 #include <stdio.h>

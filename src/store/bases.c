@@ -1,7 +1,7 @@
 /* Owns the rows of bases. The change of a base's items, and with it the base lock, is store/change.c. */
 #include "store/bases.h"
 
-#include "store/jobs_row.h"
+#include "store/ids.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
  * each is by an index, so that a page costs about the same however much there is. */
 #include "store/check.h"
 
-#include "store/jobs_row.h"
+#include "store/ids.h"
 
 static qr_rc out_of_memory(qr_err *err)
 {

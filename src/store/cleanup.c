@@ -1,9 +1,9 @@
 /* Statements of the cleanups. */
 #include "store/cleanup.h"
 
+#include "store/ids.h"
 #include "store/items_row.h"
 #include "store/jobs.h"
-#include "store/jobs_row.h"
 
 enum { CANCELLED_MAX = 200 };
 

@@ -85,26 +85,9 @@ qr_rc qr_item_find_source(struct qr_tx *tx, qr_uuid base_id, qr_str source, stru
 
 qr_rc qr_item_find_prefix(struct qr_tx *tx, qr_uuid base_id, qr_str prefix, qr_uuid *ret_id, qr_err *err)
 {
-    enum { SHOWN_BYTES_MAX = 60 };
-    const qr_str shown = qr_utf8_prefix(prefix, SHOWN_BYTES_MAX);
-    qr_uuid first, last;
-    int count = 0;
-    if (qr_uuid_prefix_range(prefix, &first, &last)) {
-        QR_ROWS(rows);
-        /* "NOT <>": with "=" SQLite would go through all items of the base */
-        QR_TRY(qr_tx_query(tx, &rows, "SELECT id FROM item WHERE id >= ?1 AND id <= ?2 AND NOT base_id <> ?3 LIMIT 2",
-                           QR_VALS(qr_val_uuid(&first), qr_val_uuid(&last), qr_val_uuid(&base_id)), err));
-        while (qr_rows_next(&rows)) {
-            *ret_id = qr_rows_uuid(&rows, 0);
-            count++;
-        }
-        QR_TRY(qr_rows_end(&rows, err));
-    }
-    if (count > 1) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "the ids of several items begin with %.*s: give more of it",
-                       QR_STR_ARG(shown));
-    }
-    return count == 1 ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "there is no item %.*s", QR_STR_ARG(shown));
+    /* "NOT <>": with "=" SQLite would go through all items of the base */
+    return qr_find_by_prefix(tx, "SELECT id FROM item WHERE id >= ?1 AND id <= ?2 AND NOT base_id <> ?3 LIMIT 2",
+                             &base_id, prefix, "item", ret_id, err);
 }
 
 /* ---- the way to the root ---- */

@@ -130,6 +130,12 @@ static inline bool qr_item_is_at_work(bool is_container, enum qr_item_status sta
     return status == QR_ITEM_PREPARING || (!is_container && status == QR_ITEM_PROCESSING);
 }
 
+/* RETRY-3: what another attempt is for; a container that is failed only because of what is in it is not. */
+static inline bool qr_item_has_failed_itself(const struct qr_item *item)
+{
+    return item->status == QR_ITEM_FAILED && (!item->is_container || item->expand_code[0]);
+}
+
 /* ---- for recovery and check: across bases, in the order of ids, bounded ---- */
 
 /* Active leaves and preparing containers without an open stage job, among the next `limit` active items behind *cursor,

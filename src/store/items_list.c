@@ -1,8 +1,8 @@
 /* Lists of items: what people page through, and what handlers, recovery and check walk over. Each looks at a bounded number
  * of rows. */
+#include "store/ids.h"
 #include "store/items_row.h"
 #include "store/jobs_item.h"
-#include "store/jobs_row.h"
 
 enum { LOOKED_AT_MAX = 2000 }; /* rows that a list may pass over before it returns what it has */
 

@@ -1,7 +1,7 @@
 /* From rows to items. */
 #include "store/items_row.h"
 
-#include "store/jobs_row.h"
+#include "store/ids.h"
 
 static qr_str copy_bytes(struct qr_arena *arena, qr_str bytes, bool *failed)
 {

@@ -5,61 +5,10 @@
 
 /* ---- by the beginning of an id ---- */
 
-enum { PREFIX_CHARS_MAX = QR_UUID_TEXT_SIZE - 1 };
-
-static int hex_digit(char c)
-{
-    const char digits[] = "0123456789abcdef";
-    const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* The first and the last id that begin like this; false when none can. */
-static bool prefix_range(qr_str prefix, qr_uuid *ret_first, qr_uuid *ret_last)
-{
-    if (prefix.len == 0 || prefix.len > PREFIX_CHARS_MAX) {
-        return false;
-    }
-    memset(ret_first, 0, sizeof *ret_first);
-    memset(ret_last, 0xff, sizeof *ret_last);
-    size_t digit_count = 0;
-    for (size_t i = 0; i < prefix.len; i++) {
-        const bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
-        const int digit = hex_digit(prefix.ptr[i]);
-        if (is_dash ? prefix.ptr[i] != '-' : digit < 0) {
-            return false;
-        }
-        if (!is_dash) {
-            const unsigned shift = digit_count % 2 ? 0 : 4;
-            unsigned char *first = &ret_first->bytes[digit_count / 2], *last = &ret_last->bytes[digit_count / 2];
-            *first = (unsigned char)(*first | ((unsigned)digit << shift));
-            *last = (unsigned char)(*last & ~((0xfU ^ (unsigned)digit) << shift));
-            digit_count++;
-        }
-    }
-    return true;
-}
-
 qr_rc qr_jobs_find_prefix(struct qr_tx *tx, qr_str prefix, qr_uuid *ret_id, qr_err *err)
 {
-    const qr_str shown = qr_utf8_prefix(prefix, PREFIX_CHARS_MAX);
-    qr_uuid first, last;
-    size_t count = 0;
-    if (prefix_range(prefix, &first, &last)) {
-        QR_ROWS(rows);
-        QR_TRY(qr_tx_query(tx, &rows, "SELECT id FROM job WHERE id >= ?1 AND id <= ?2 ORDER BY id LIMIT 2",
-                           QR_VALS(qr_val_uuid(&first), qr_val_uuid(&last)), err));
-        while (qr_rows_next(&rows)) {
-            *ret_id = qr_rows_uuid(&rows, 0);
-            count++;
-        }
-        QR_TRY(qr_rows_end(&rows, err));
-    }
-    if (count > 1) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "the ids of several jobs begin with %.*s: give more of it",
-                       QR_STR_ARG(shown));
-    }
-    return count == 1 ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "there is no job %.*s", QR_STR_ARG(shown));
+    return qr_find_by_prefix(tx, "SELECT id FROM job WHERE id >= ?1 AND id <= ?2 ORDER BY id LIMIT 2", NULL, prefix,
+                             "job", ret_id, err);
 }
 
 /* ---- who holds it ---- */

@@ -4,21 +4,6 @@
 
 #include <stdio.h>
 
-struct qr_val qr_val_uuid_or_null(const qr_uuid *id)
-{
-    return qr_uuid_is_zero(*id) ? qr_val_null() : qr_val_uuid(id);
-}
-
-qr_uuid qr_rows_uuid(const struct qr_rows *rows, int column)
-{
-    qr_uuid id = {0};
-    const qr_str bytes = qr_rows_str(rows, column);
-    if (bytes.len == QR_UUID_BYTES) {
-        memcpy(id.bytes, bytes.ptr, QR_UUID_BYTES);
-    }
-    return id;
-}
-
 _Static_assert((int)QR_KEY_HASH_BYTES == (int)QR_HASH_BYTES, "keys are stored as qr_hash_128 makes them");
 
 struct qr_job_key qr_job_key_of(qr_str text)

@@ -1,21 +1,9 @@
-/* How ids, keys and jobs look in statements and rows. Private to src/store/. */
+/* How keys and jobs look in statements and rows. Private to src/store/. */
 #pragma once
 
 #include "base/hash.h"
+#include "store/ids.h"
 #include "store/jobs.h"
-
-/* ---- ids ---- */
-
-static inline struct qr_val qr_val_uuid(const qr_uuid *id)
-{
-    return qr_val_blob(id->bytes, QR_UUID_BYTES);
-}
-
-/* All zero = NULL. */
-struct qr_val qr_val_uuid_or_null(const qr_uuid *id);
-
-/* All zero for NULL, and for anything that is not an id. */
-qr_uuid qr_rows_uuid(const struct qr_rows *rows, int column);
 
 /* ---- keys ---- */
 

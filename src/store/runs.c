@@ -1,7 +1,7 @@
 /* Runs. */
 #include "store/runs.h"
 
-#include "store/jobs_row.h"
+#include "store/ids.h"
 
 #include <assert.h>
 
@@ -150,13 +150,4 @@ qr_rc qr_runs_open(struct qr_tx *tx, qr_uuid base_id, int limit, qr_uuid *ret_id
         ret_ids[(*ret_count)++] = qr_rows_uuid(&rows, 0);
     }
     return qr_rows_end(&rows, err);
-}
-
-qr_rc qr_runs_remove(struct qr_tx *tx, qr_uuid base_id, int limit, int64_t *ret_count, qr_err *err)
-{
-    QR_TRY(qr_tx_exec(
-        tx, "DELETE FROM run_stage WHERE run_id IN (SELECT id FROM run WHERE base_id = ?1 ORDER BY id LIMIT ?2)",
-        QR_VALS(qr_val_uuid(&base_id), qr_val_i64(limit)), NULL, err));
-    return qr_tx_exec(tx, "DELETE FROM run WHERE id IN (SELECT id FROM run WHERE base_id = ?1 ORDER BY id LIMIT ?2)",
-                      QR_VALS(qr_val_uuid(&base_id), qr_val_i64(limit)), ret_count, err);
 }

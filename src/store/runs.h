@@ -45,4 +45,3 @@ qr_rc qr_run_count_stage(struct qr_tx *tx, qr_uuid id, enum qr_run_stage stage, 
                          int64_t failed, qr_err *err);
 /* Those of the base that are running; at most `limit`. */
 qr_rc qr_runs_open(struct qr_tx *tx, qr_uuid base_id, int limit, qr_uuid *ret_ids, size_t *ret_count, qr_err *err);
-qr_rc qr_runs_remove(struct qr_tx *tx, qr_uuid base_id, int limit, int64_t *ret_count, qr_err *err);

@@ -3,7 +3,6 @@
 #include "base/hash.h"
 #include "workflow/guard.h"
 #include "workflow/process.h"
-#include "workflow/refresh.h"
 #include "workflow/schedule.h"
 
 struct add_call {
@@ -36,20 +35,6 @@ static qr_str last_part(qr_str source)
     return source;
 }
 
-/* Valid UTF-8 for people: every other byte becomes a question mark. */
-const char *qr_name_for_people(qr_str raw, struct qr_arena *arena)
-{
-    char *name = qr_arena_copy(arena, raw);
-    for (size_t i = 0; name && i < raw.len;) {
-        const size_t len = qr_utf8_char_len((qr_str){raw.ptr + i, raw.len - i});
-        if (len == 0 || name[i] == '\0') {
-            name[i] = '?';
-        }
-        i += len ? len : 1;
-    }
-    return name;
-}
-
 static qr_rc fill_item(struct qr_change *change, const struct add_call *call, size_t index, struct qr_item *item,
                        qr_err *err)
 {
@@ -71,7 +56,7 @@ static qr_rc fill_item(struct qr_change *change, const struct add_call *call, si
     };
     const char *id = qr_arena_copy(&change->arena, (qr_str){(const char *)item->id.bytes, QR_UUID_BYTES});
     item->key = item->path = (qr_str){id, QR_UUID_BYTES};
-    item->name = qr_name_for_people(given->name.len ? given->name : last_part(given->source), &change->arena);
+    item->name = qr_arena_copy_utf8(&change->arena, given->name.len ? given->name : last_part(given->source));
     item->attributes = qr_arena_copy(&change->arena, given->attributes);
     item->options = qr_arena_copy(&change->arena, given->options);
     if (!id || !item->name || !item->attributes || !item->options) {
@@ -115,25 +100,6 @@ static qr_rc meet_existing(struct qr_change *change, const struct add_call *call
     return QR_OK;
 }
 
-/* The k-th and later ones whose jobs could not be queued are failed, and stand (ADD-4). */
-static void enqueue(struct qr_change *change, struct add_call *call, struct pending *pending)
-{
-    const size_t queued =
-        qr_enqueue_stages(change, pending->to_enqueue, pending->enqueue_count, &call->enqueue_failure);
-    for (size_t i = 0; i < pending->enqueue_count; i++) {
-        struct qr_item *item = pending->to_enqueue[i];
-        if (i < queued) {
-            item->status = qr_scheduled_status(item);
-        } else {
-            qr_set_failed(change, item, "enqueue", qr_code_info(QR_CODE_ENQUEUE_FAILED)->name,
-                          call->enqueue_failure.msg);
-        }
-    }
-    if (queued == pending->enqueue_count) {
-        call->enqueue_failure = (qr_err){0};
-    }
-}
-
 static qr_rc insert_all(struct qr_change *change, struct add_call *call, const struct pending *pending, qr_err *err)
 {
     for (size_t i = 0; i < pending->count; i++) {
@@ -175,7 +141,7 @@ static qr_rc add_new(struct qr_change *change, struct add_call *call, const stru
             pending.to_enqueue[pending.enqueue_count++] = item;
         }
     }
-    enqueue(change, call, &pending);
+    qr_enqueue_stages(change, pending.to_enqueue, pending.enqueue_count, &call->enqueue_failure);
     return insert_all(change, call, &pending, err);
 }
 

@@ -31,12 +31,6 @@ static qr_rc find_job(struct qr_tx *tx, void *arg, qr_err *err)
     return found ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "there is no such job");
 }
 
-static bool is_stage(const struct qr_job *job)
-{
-    const enum qr_job_type type = qr_job_type_find(qr_str_of(job->type));
-    return type && qr_job_type_info(type)->is_stage;
-}
-
 /* ---- cancel ---- */
 
 static qr_rc fail_item(struct qr_change *change, const struct qr_job *job, qr_err *err)
@@ -73,7 +67,8 @@ static qr_rc cancel_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     }
     QR_TRY(qr_jobs_cancel(tx, call->job.id, "cancelled", "cancelled by request", &call->state, err));
     if (qr_job_state_is_open(call->state)) {
-        QR_TRY(is_stage(&call->job) ? fail_item(&change, &call->job, err) : tell_plan(&change, call, err));
+        QR_TRY(qr_job_type_is_stage(call->job.type) ? fail_item(&change, &call->job, err)
+                                                    : tell_plan(&change, call, err));
     }
     QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("cancel.before_commit", err);
@@ -114,7 +109,7 @@ static qr_rc retry_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     struct job_call *call = arg;
     QR_CHANGE(change);
     call->existed = false;
-    if (!is_stage(&call->job)) {
+    if (!qr_job_type_is_stage(call->job.type)) {
         return qr_jobs_add_again(tx, call->job.id, qr_uuid_next(call->workflow->ids), &call->new_job_id, &call->existed,
                                  err);
     }

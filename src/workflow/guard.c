@@ -123,6 +123,29 @@ qr_rc qr_selection_answer_init(struct qr_selection_answer *answer, const struct 
                                                : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a selection");
 }
 
+qr_rc qr_selection_begin(struct qr_change *change, struct qr_tx *tx, const struct qr_selection_call *call,
+                         struct qr_item **ret_roots, size_t *ret_count, qr_err *err)
+{
+    const struct qr_selection *selection = call->selection;
+    struct qr_base *base;
+    call->answer->accepted_count = call->answer->skipped_count = 0;
+    call->answer->job_id = (qr_uuid){0};
+    QR_TRY(qr_change_begin(change, tx, call->workflow->ids, &selection->base_id, 1, err));
+    QR_TRY(call->is_delete ? qr_guard_base_exists(change, selection->base_id, &base, err)
+                           : qr_guard_base(change, selection->base_id, &base, err));
+    return qr_guard_roots(change, selection, call->is_delete, &change->arena, ret_roots, ret_count, err);
+}
+
+void qr_selection_accept(struct qr_selection_answer *answer, qr_uuid id)
+{
+    answer->accepted[answer->accepted_count++] = id;
+}
+
+void qr_selection_skip(struct qr_selection_answer *answer, qr_uuid id, const char *reason)
+{
+    answer->skipped[answer->skipped_count++] = (struct qr_skipped){id, reason};
+}
+
 const char *qr_roots_key(qr_uuid base_id, const struct qr_item *roots, size_t count, const char *what,
                          struct qr_arena *arena)
 {

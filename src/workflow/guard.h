@@ -17,9 +17,22 @@ qr_rc qr_guard_item(struct qr_change *change, qr_uuid base_id, qr_uuid item_id, 
 qr_rc qr_guard_roots(struct qr_change *change, const struct qr_selection *selection, bool skip_gone,
                      struct qr_arena *arena, struct qr_item **ret_roots, size_t *ret_count, qr_err *err);
 
+/* What the write function of a request on a selection gets. */
+struct qr_selection_call {
+    const struct qr_workflow *workflow;
+    const struct qr_selection *selection;
+    struct qr_selection_answer *answer;
+    bool is_delete; /* allowed on a failed base, and what is gone is left out */
+};
+
 /* An answer with room for every selected item. */
 qr_rc qr_selection_answer_init(struct qr_selection_answer *answer, const struct qr_selection *selection,
                                struct qr_arena *arena, qr_err *err);
+/* The beginning of such a function: the lock, the guards, an empty answer. */
+qr_rc qr_selection_begin(struct qr_change *change, struct qr_tx *tx, const struct qr_selection_call *call,
+                         struct qr_item **ret_roots, size_t *ret_count, qr_err *err);
+void qr_selection_accept(struct qr_selection_answer *answer, qr_uuid id);
+void qr_selection_skip(struct qr_selection_answer *answer, qr_uuid id, const char *reason);
 
 /* GEN-1: whether the job's result may still be written: QR_OK, or `stale_generation`, `deleting`, `not_found`. */
 qr_rc qr_guard_result(struct qr_change *change, const struct qr_job *job, struct qr_arena *arena,

@@ -117,7 +117,7 @@ static qr_rc purge_again(struct qr_change *change, const struct qr_job *job, qr_
 static qr_rc one_ended(struct qr_change *change, const struct qr_ended *ended, qr_err *err)
 {
     const enum qr_job_type type = qr_job_type_find(qr_str_of(ended->job->type));
-    if (type && qr_job_type_info(type)->is_stage) {
+    if (qr_job_type_is_stage(ended->job->type)) {
         QR_TRY(mend_index(change, ended, err));
         QR_TRY(fail_base(change, ended, err));
     }

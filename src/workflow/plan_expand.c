@@ -115,16 +115,8 @@ static qr_rc take_known(struct qr_change *change, const struct qr_item *parent, 
 static qr_rc save_batch(struct qr_change *change, struct batch *batch, bool *ret_all_queued, qr_err *err)
 {
     qr_err failure = {0};
-    const size_t queued = qr_enqueue_stages(change, batch->to_enqueue, batch->enqueue_count, &failure);
-    *ret_all_queued = queued == batch->enqueue_count;
-    for (size_t i = 0; i < batch->enqueue_count; i++) {
-        struct qr_item *item = batch->to_enqueue[i];
-        if (i < queued) {
-            item->status = qr_scheduled_status(item);
-        } else {
-            qr_set_failed(change, item, "enqueue", qr_code_info(QR_CODE_ENQUEUE_FAILED)->name, failure.msg);
-        }
-    }
+    qr_enqueue_stages(change, batch->to_enqueue, batch->enqueue_count, &failure);
+    *ret_all_queued = failure.code == QR_CODE_NONE;
     for (size_t i = 0; i < batch->count; i++) {
         QR_TRY(batch->is_new[i] ? qr_item_insert(change, &batch->items[i], err)
                                 : qr_item_save(change, &batch->items[i], err));

@@ -18,7 +18,7 @@ static qr_rc may_raise(struct qr_change *change, const struct qr_raise_part *par
         return QR_OK;
     }
     if (part->only_failed) {
-        *ret_may = item->status == QR_ITEM_FAILED && (!item->is_container || item->expand_code[0]);
+        *ret_may = qr_item_has_failed_itself(item);
         return QR_OK;
     }
     struct qr_status_counts open;
@@ -30,7 +30,7 @@ static qr_rc may_raise(struct qr_change *change, const struct qr_raise_part *par
 static qr_rc raise_one(struct qr_change *change, const struct qr_raise_part *part, qr_uuid id, qr_err *err)
 {
     struct qr_item item;
-    bool found, may, enqueued;
+    bool found, may;
     QR_TRY(qr_item_find(change->tx, id, &change->arena, &found, &item, err));
     if (!found) {
         return QR_OK;
@@ -44,7 +44,7 @@ static qr_rc raise_one(struct qr_change *change, const struct qr_raise_part *par
     if (item.is_container && !part->only_failed) {
         item.force_generation = item.generation; /* REIDX-4: its expansion carries it on */
     }
-    return qr_schedule_item(change, &item, &enqueued, err); /* one that cannot be queued is `failed` */
+    return qr_schedule_item(change, &item, err); /* one that cannot be queued is `failed` */
 }
 
 qr_rc qr_plan_raise_part(struct qr_change *change, const struct qr_job *job QR_UNUSED, const struct qr_raise_part *part,

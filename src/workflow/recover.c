@@ -91,14 +91,14 @@ static qr_rc recover_bases(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *
 static qr_rc resume_or_abandon(struct qr_change *change, struct qr_item *item, qr_err *err)
 {
     struct qr_settings settings;
-    bool is_deleting, enqueued;
+    bool is_deleting;
     QR_TRY(qr_item_is_deleting(change, item, &is_deleting, err));
     if (is_deleting) {
         return QR_OK;
     }
     QR_TRY(qr_base_settings(qr_change_base(change, item->base_id), &change->arena, &settings, err));
     if (settings.recovery == QR_RECOVERY_RESUME) {
-        return qr_schedule_item(change, item, &enqueued, err);
+        return qr_schedule_item(change, item, err);
     }
     qr_set_failed(change, item, "recovery", qr_code_info(QR_CODE_INTERRUPTED)->name,
                   "the process ended while it was worked on");

@@ -7,10 +7,8 @@
 enum { COUNTED_MAX = 1000, ESTIMATED_MAX = 100000 };
 
 struct reindex_call {
-    const struct qr_workflow *workflow;
-    const struct qr_selection *selection;
+    struct qr_selection_call selection;
     bool dry_run;
-    struct qr_selection_answer *answer;
     struct qr_status_counts *counts;
     struct qr_reindex_estimate *estimate;
 };
@@ -53,24 +51,19 @@ static qr_rc estimate(struct qr_change *change, const struct reindex_call *call,
 static qr_rc reindex_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct reindex_call *call = arg;
-    struct qr_selection_answer *answer = call->answer;
-    struct qr_base *base;
+    struct qr_selection_answer *answer = call->selection.answer;
     struct qr_item *roots;
     size_t count;
     QR_CHANGE(change);
-    QR_TRY(qr_change_begin(&change, tx, call->workflow->ids, &call->selection->base_id, 1, err));
-    QR_TRY(qr_guard_base(&change, call->selection->base_id, &base, err));
-    QR_TRY(qr_guard_roots(&change, call->selection, false, &change.arena, &roots, &count, err));
+    QR_TRY(qr_selection_begin(&change, tx, &call->selection, &roots, &count, err));
     QR_TRY(require_at_rest(&change, call, roots, count, err));
     QR_TRY(estimate(&change, call, roots, call->dry_run ? count : 0, err));
-    answer->job_id = (qr_uuid){0};
-    answer->accepted_count = count;
     for (size_t i = 0; i < count; i++) {
-        answer->accepted[i] = roots[i].id;
+        qr_selection_accept(answer, roots[i].id);
     }
     if (count > 0 && !call->dry_run) {
-        QR_TRY(qr_enqueue_roots(&change, QR_JOB_REINDEX_SUBTREE, "reindex", call->selection->base_id, roots, count,
-                                &change.arena, &answer->job_id, err));
+        QR_TRY(qr_enqueue_roots(&change, QR_JOB_REINDEX_SUBTREE, "reindex", call->selection.selection->base_id, roots,
+                                count, &change.arena, &answer->job_id, err));
     }
     QR_FAILPOINT("reindex.before_commit", err);
     return QR_OK;
@@ -81,7 +74,12 @@ qr_rc qr_workflow_reindex(const struct qr_workflow *workflow, const struct qr_se
                           struct qr_status_counts *ret_counts, struct qr_reindex_estimate *ret_estimate, qr_err *err)
 {
     QR_TRY(qr_selection_answer_init(ret_answer, selection, arena, err));
-    struct reindex_call call = {workflow, selection, dry_run, ret_answer, ret_counts, ret_estimate};
+    struct reindex_call call = {
+        .selection = {.workflow = workflow, .selection = selection, .answer = ret_answer},
+        .dry_run = dry_run,
+        .counts = ret_counts,
+        .estimate = ret_estimate,
+    };
     QR_TRY(qr_db_write(workflow->db, QR_DURABLE, reindex_in_tx, &call, err));
     (void)QR_FAILPOINT_RC("reindex.after_commit", NULL);
     return QR_OK;

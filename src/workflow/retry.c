@@ -7,12 +7,6 @@
 
 enum { QUEUED_STALE_MS = 10 * 60 * 1000, RUNNING_STALE_MS = 45 * 60 * 1000 };
 
-struct retry_call {
-    const struct qr_workflow *workflow;
-    const struct qr_selection *selection;
-    struct qr_selection_answer *answer;
-};
-
 /* ---- what is stale ---- */
 
 static qr_rc has_live_lease(struct qr_change *change, const struct qr_stage_view *job, bool *ret_has, qr_err *err)
@@ -47,7 +41,7 @@ static qr_rc is_stale(struct qr_change *change, const struct qr_item *item, bool
 
 /* ---- one item ---- */
 
-qr_rc qr_retry_item(struct qr_change *change, struct qr_item *item, const char *reason, qr_err *err)
+static qr_rc take_up(struct qr_change *change, struct qr_item *item, const char *reason, qr_err *err)
 {
     QR_TRY(qr_raise_generation(change, item, reason, err));
     item->wanted = item->wanted ? item->wanted : QR_WANT_ALL;
@@ -59,7 +53,7 @@ static qr_rc retry_active(struct qr_change *change, struct qr_item *item, const 
     bool stale;
     QR_TRY(is_stale(change, item, &stale, err));
     *ret_skipped = stale ? NULL : "already_in_progress";
-    return stale ? qr_retry_item(change, item, "stale_takeover", err) : QR_OK;
+    return stale ? take_up(change, item, "stale_takeover", err) : QR_OK;
 }
 
 qr_rc qr_retry_one(struct qr_change *change, struct qr_item *item, qr_uuid *ret_job_id, const char **ret_skipped,
@@ -84,37 +78,25 @@ qr_rc qr_retry_one(struct qr_change *change, struct qr_item *item, qr_uuid *ret_
         return qr_enqueue_roots(change, QR_JOB_REINDEX_SUBTREE, "retry", item->base_id, item, 1, &change->arena,
                                 ret_job_id, err);
     }
-    QR_TRY(qr_retry_item(change, item, "retry", err));
+    QR_TRY(take_up(change, item, "retry", err));
     return qr_jobs_find_stage(change->tx, item->id, &found, ret_job_id, err);
-}
-
-static qr_rc retry_selected(struct qr_change *change, const struct retry_call *call, struct qr_item *item, qr_err *err)
-{
-    struct qr_selection_answer *answer = call->answer;
-    const char *skipped;
-    QR_TRY(qr_retry_one(change, item, &answer->job_id, &skipped, err));
-    if (skipped) {
-        answer->skipped[answer->skipped_count++] = (struct qr_skipped){item->id, skipped};
-    } else {
-        answer->accepted[answer->accepted_count++] = item->id;
-    }
-    return QR_OK;
 }
 
 static qr_rc retry_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    struct retry_call *call = arg;
-    struct qr_base *base;
+    const struct qr_selection_call *call = arg;
     struct qr_item *roots;
     size_t count;
     QR_CHANGE(change);
-    QR_TRY(qr_change_begin(&change, tx, call->workflow->ids, &call->selection->base_id, 1, err));
-    QR_TRY(qr_guard_base(&change, call->selection->base_id, &base, err));
-    QR_TRY(qr_guard_roots(&change, call->selection, false, &change.arena, &roots, &count, err));
-    call->answer->accepted_count = call->answer->skipped_count = 0;
-    call->answer->job_id = (qr_uuid){0};
+    QR_TRY(qr_selection_begin(&change, tx, call, &roots, &count, err));
     for (size_t i = 0; i < count; i++) {
-        QR_TRY(retry_selected(&change, call, &roots[i], err));
+        const char *skipped;
+        QR_TRY(qr_retry_one(&change, &roots[i], &call->answer->job_id, &skipped, err));
+        if (skipped) {
+            qr_selection_skip(call->answer, roots[i].id, skipped);
+        } else {
+            qr_selection_accept(call->answer, roots[i].id);
+        }
     }
     QR_TRY(qr_workflow_finish(&change, err));
     QR_FAILPOINT("retry.before_commit", err);
@@ -125,7 +107,7 @@ qr_rc qr_workflow_retry(const struct qr_workflow *workflow, const struct qr_sele
                         struct qr_arena *arena, struct qr_selection_answer *ret_answer, qr_err *err)
 {
     QR_TRY(qr_selection_answer_init(ret_answer, selection, arena, err));
-    struct retry_call call = {workflow, selection, ret_answer};
+    struct qr_selection_call call = {.workflow = workflow, .selection = selection, .answer = ret_answer};
     QR_TRY(qr_db_write(workflow->db, QR_DURABLE, retry_in_tx, &call, err));
     (void)QR_FAILPOINT_RC("retry.after_commit", NULL);
     return QR_OK;

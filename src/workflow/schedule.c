@@ -62,8 +62,8 @@ static qr_rc enqueue_all(struct qr_tx *tx, void *arg, qr_err *err)
     return QR_OK;
 }
 
-/* One savepoint for all; where the k-th fails, another one for those before it (ADD-4). */
-size_t qr_enqueue_stages(struct qr_change *change, struct qr_item *const *items, size_t count, qr_err *ret_failure)
+/* One savepoint for all; where the k-th fails, another one for those before it. */
+static size_t enqueue_as_many(struct qr_change *change, struct qr_item *const *items, size_t count, qr_err *ret_failure)
 {
     struct enqueue enqueue = {.change = change, .items = items, .count = count};
     while (qr_tx_nested(change->tx, enqueue_all, &enqueue, ret_failure) != QR_OK && enqueue.done > 0) {
@@ -73,17 +73,26 @@ size_t qr_enqueue_stages(struct qr_change *change, struct qr_item *const *items,
     return enqueue.done;
 }
 
-qr_rc qr_schedule_item(struct qr_change *change, struct qr_item *item, bool *ret_enqueued, qr_err *err)
+void qr_enqueue_stages(struct qr_change *change, struct qr_item *const *items, size_t count, qr_err *ret_failure)
+{
+    const size_t queued = enqueue_as_many(change, items, count, ret_failure);
+    for (size_t i = 0; i < count; i++) {
+        if (i < queued) {
+            items[i]->status = qr_scheduled_status(items[i]);
+        } else {
+            qr_set_failed(change, items[i], "enqueue", qr_code_info(QR_CODE_ENQUEUE_FAILED)->name, ret_failure->msg);
+        }
+    }
+    if (queued == count) {
+        *ret_failure = (qr_err){0};
+    }
+}
+
+qr_rc qr_schedule_item(struct qr_change *change, struct qr_item *item, qr_err *err)
 {
     qr_err failure = {0};
-    *ret_enqueued = qr_enqueue_stages(change, &item, 1, &failure) == 1;
-    if (*ret_enqueued) {
-        item->status = qr_scheduled_status(item);
-    } else {
-        qr_set_failed(change, item, "enqueue", qr_code_info(QR_CODE_ENQUEUE_FAILED)->name, failure.msg);
-    }
-    QR_TRY(qr_item_save(change, item, err));
-    return *ret_enqueued ? qr_purge_at_rest(change, item, err) : QR_OK;
+    qr_enqueue_stages(change, &item, 1, &failure);
+    return qr_item_save(change, item, err);
 }
 
 qr_rc qr_schedule_strictly(struct qr_change *change, struct qr_item *item, qr_err *err)
@@ -230,16 +239,28 @@ qr_rc qr_mark_deleting(struct qr_change *change, qr_uuid base_id, struct qr_item
     return QR_OK;
 }
 
-qr_rc qr_enqueue_purge(struct qr_change *change, const struct qr_item *item, qr_err *err)
+/* By generation: one that is open may have looked already, and what it found is thrown away when a newer one is wanted. */
+static qr_rc enqueue_of_item(struct qr_change *change, enum qr_job_type type, const struct qr_item *item, int64_t at_ms,
+                             qr_err *err)
 {
-    char id[QR_UUID_TEXT_SIZE], key[32 + QR_UUID_TEXT_SIZE];
+    const char *name = qr_job_type_info(type)->name;
+    char id[QR_UUID_TEXT_SIZE], key[128];
     qr_uuid_format(item->id, id);
-    /* by generation: one that runs has read already which generations stay */
-    snprintf(key, sizeof key, "purge:%s:%lld", id, (long long)item->generation);
+    snprintf(key, sizeof key, "%s:%s:%lld", name, id, (long long)item->generation);
     qr_uuid ignored;
     bool existed;
-    return qr_jobs_add_side(change->tx, change->ids, QR_JOB_PURGE, item->base_id, item->id, item->generation,
-                            qr_str_of(key), (qr_str){0}, change->now_ms + PURGE_DELAY_MS, &ignored, &existed, err);
+    return qr_jobs_add_side(change->tx, change->ids, type, item->base_id, item->id, item->generation, qr_str_of(key),
+                            (qr_str){0}, at_ms, &ignored, &existed, err);
+}
+
+qr_rc qr_enqueue_refresh(struct qr_change *change, const struct qr_item *item, qr_err *err)
+{
+    return enqueue_of_item(change, QR_JOB_REFRESH_SOURCE, item, 0, err);
+}
+
+qr_rc qr_enqueue_purge(struct qr_change *change, const struct qr_item *item, qr_err *err)
+{
+    return enqueue_of_item(change, QR_JOB_PURGE, item, change->now_ms + PURGE_DELAY_MS, err);
 }
 
 qr_rc qr_purge_at_rest(struct qr_change *change, const struct qr_item *item, qr_err *err)

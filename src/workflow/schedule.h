@@ -8,16 +8,16 @@
 /* The stage that the item's generation needs next and that is asked for; 0 = none. */
 enum qr_job_type qr_next_stage(const struct qr_item *item);
 
-/* Queues the next stages of items that are about to be written, all or a first part of them: returns how many, and
- * *ret_failure says why not the others. Nothing else is changed. */
-size_t qr_enqueue_stages(struct qr_change *change, struct qr_item *const *items, size_t count, qr_err *ret_failure);
+/* Queues the next stages of items that are about to be written, and gives each its status: what it is when its stage is
+ * queued, or of the k-th that cannot be and all behind it `failed` with `enqueue_failed` (ADD-4). *ret_failure says why, its
+ * code is NONE when all were queued. */
+void qr_enqueue_stages(struct qr_change *change, struct qr_item *const *items, size_t count, qr_err *ret_failure);
 
 /* What the item becomes when its next stage is queued: `preparing`, `processing`; or at rest: `idle`. */
 enum qr_item_status qr_scheduled_status(const struct qr_item *item);
 
-/* Queues the next stage and saves the item with its new status; an enqueue that fails makes it `failed`
- * (`enqueue_failed`, *ret_enqueued false). */
-qr_rc qr_schedule_item(struct qr_change *change, struct qr_item *item, bool *ret_enqueued, qr_err *err);
+/* Queues the next stage and saves the item with its new status; an enqueue that fails makes it `failed`. */
+qr_rc qr_schedule_item(struct qr_change *change, struct qr_item *item, qr_err *err);
 
 /* The same where a failing enqueue fails the whole change. */
 qr_rc qr_schedule_strictly(struct qr_change *change, struct qr_item *item, qr_err *err);
@@ -31,8 +31,6 @@ void qr_set_failed(struct qr_change *change, struct qr_item *item, const char *s
 
 /* Source planning by the base's settings; false: it cannot be taken and was set failed. */
 bool qr_plan_source(struct qr_change *change, struct qr_item *item, const struct qr_settings *settings);
-/* Valid UTF-8 for people, made of any bytes; in the arena, NULL when out of memory. */
-const char *qr_name_for_people(qr_str raw, struct qr_arena *arena);
 /* The settings of a base under change. */
 qr_rc qr_base_settings(const struct qr_base *base, struct qr_arena *arena, struct qr_settings *ret_settings,
                        qr_err *err);
@@ -50,6 +48,8 @@ struct qr_delete_mark {
 };
 qr_rc qr_mark_deleting(struct qr_change *change, qr_uuid base_id, struct qr_item *roots, size_t count,
                        struct qr_delete_mark *ret_mark, qr_err *err);
+/* `refresh-source` of the item; one at a time of a generation. */
+qr_rc qr_enqueue_refresh(struct qr_change *change, const struct qr_item *item, qr_err *err);
 /* `purge` of the item's generations that are neither live nor wanted, after queries that may read them have ended. */
 qr_rc qr_enqueue_purge(struct qr_change *change, const struct qr_item *item, qr_err *err);
 /* The same of a leaf that came to rest without going live: what its generations before this one left is nobody's. */
@@ -58,8 +58,6 @@ qr_rc qr_purge_at_rest(struct qr_change *change, const struct qr_item *item, qr_
 qr_rc qr_enqueue_base_job(struct qr_tx *tx, struct qr_uuid_gen *ids, enum qr_job_type type, qr_uuid base_id,
                           qr_uuid *ret_job_id, qr_err *err);
 
-/* The next generation, scheduled: of an item that failed, or is to be done again. */
-qr_rc qr_retry_item(struct qr_change *change, struct qr_item *item, const char *reason, qr_err *err);
 /* RETRY-1 … RETRY-3 for one item: *ret_job_id is the job that does it; or *ret_skipped says why not, else it is NULL. */
 qr_rc qr_retry_one(struct qr_change *change, struct qr_item *item, qr_uuid *ret_job_id, const char **ret_skipped,
                    qr_err *err);

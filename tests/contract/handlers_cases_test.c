@@ -2,7 +2,7 @@
 #include "support/workshop.h"
 #include "workflow/process.h"
 
-/* UPD-1, REIDX-5: bytes that Quire owns since the update */
+/* UPD-1, UPD-3, REIDX-5: bytes that Quire owns since the update */
 QR_DB_TEST(a_reindex_after_an_update_keeps_the_updated_content)
 {
     struct qr_shop shop;
