@@ -6,17 +6,6 @@
 
 enum { REST_MS_MAX = 10000 };
 
-static qr_rc pause_convert(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    return qr_queue_set_paused(tx, QR_QUEUE_CONVERT, *(const bool *)arg, err);
-}
-
-static void set_convert_paused(struct qr_shop *shop, bool paused)
-{
-    qr_err err;
-    QR_CHECK_RC(QR_OK, qr_db_write(shop->desk.db, QR_RELAXED, pause_convert, &paused, &err));
-}
-
 /* A folder with one file more than a window of the cleanup has; it is not read. */
 static qr_uuid add_large_folder(struct qr_shop *shop)
 {
@@ -37,13 +26,13 @@ QR_DB_TEST(a_large_cleanup_rests_while_others_wait_and_then_goes_on)
     struct qr_shop shop;
     qr_shop_open(&shop, t, "{}");
     const qr_uuid folder = add_large_folder(&shop);
-    set_convert_paused(&shop, true);
+    qr_shop_set_paused(&shop, QR_QUEUE_CONVERT, true);
     qr_desk_add_note(&shop.desk, "waits", "for its turn");
     qr_shop_delete(&shop, folder);
     qr_shop_work_deletes(&shop);
     QR_CHECK_INT(3, qr_desk_i64(&shop.desk, "SELECT count(*) FROM item"));
     QR_CHECK_INT(1, qr_desk_i64(&shop.desk, "SELECT count(*) FROM job WHERE type = 'delete-subtree' AND state = 2"));
-    set_convert_paused(&shop, false);
+    qr_shop_set_paused(&shop, QR_QUEUE_CONVERT, false);
     qr_shop_work_after(&shop, REST_MS_MAX);
     QR_CHECK_INT(1, qr_desk_i64(&shop.desk, "SELECT count(*) FROM item"));
     QR_CHECK_INT(1, qr_desk_i64(&shop.desk, "SELECT count(*) FROM item WHERE status = 6"));

@@ -7,13 +7,21 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PURGE_AFTER_MS = 31000, LEASE_MS = 121000 };
+enum { LEASE_MS = 121000 };
 
 static void check_nothing_left(struct qr_shop *shop)
 {
     QR_CHECK_INT(0, qr_desk_i64(&shop->desk, "SELECT count(*) FROM item"));
     QR_CHECK_INT(0, qr_desk_i64(&shop->desk, "SELECT count(*) FROM artifact"));
     QR_CHECK_INT(0, qr_desk_i64(&shop->desk, "SELECT count(*) FROM job WHERE state IN (1, 2, 3, 4)"));
+}
+
+/* The folder with a.md and b.md. */
+static qr_uuid add_two_files(struct qr_shop *shop)
+{
+    qr_shop_write(shop, "a.md", "alpha words");
+    qr_shop_write(shop, "b.md", "beta words");
+    return qr_shop_add_folder(shop, "", "");
 }
 
 /* ---- siblings ---- */
@@ -108,9 +116,7 @@ QR_DB_TEST(overlapping_reindex_requests_end_in_one_complete_generation)
 {
     struct qr_shop shop;
     qr_shop_open(&shop, t, "{}");
-    qr_shop_write(&shop, "a.md", "alpha words");
-    qr_shop_write(&shop, "b.md", "beta words");
-    const qr_uuid root = qr_shop_add_folder(&shop, "", "");
+    const qr_uuid root = add_two_files(&shop);
     qr_shop_work(&shop);
     const qr_uuid child = qr_desk_child(&shop.desk, root, "a.md").id;
     qr_shop_reindex(&shop, child);
@@ -118,7 +124,7 @@ QR_DB_TEST(overlapping_reindex_requests_end_in_one_complete_generation)
     qr_shop_reindex(&shop, child); /* the open job answers */
     QR_CHECK_INT(2, qr_desk_open_jobs(&shop.desk, QR_JOB_REINDEX_SUBTREE));
     qr_shop_work(&shop);
-    qr_shop_work_after(&shop, PURGE_AFTER_MS);
+    qr_shop_work_after(&shop, QR_SHOP_PURGE_AFTER_MS);
     const struct qr_item item = qr_desk_item(&shop.desk, child), sibling = qr_desk_child(&shop.desk, root, "b.md");
     QR_CHECK_INT(QR_ITEM_COMPLETED, item.status);
     QR_CHECK_INT(item.generation, item.live_generation);
@@ -160,9 +166,7 @@ QR_DB_TEST(a_name_that_is_being_deleted_is_added_again_as_another_item)
     struct qr_shop shop;
     qr_err err;
     qr_shop_open(&shop, t, "{}");
-    qr_shop_write(&shop, "a.md", "alpha words");
-    qr_shop_write(&shop, "b.md", "beta words");
-    const qr_uuid root = qr_shop_add_folder(&shop, "", "");
+    const qr_uuid root = add_two_files(&shop);
     qr_shop_work(&shop);
     const qr_uuid first = qr_desk_child(&shop.desk, root, "a.md").id;
     qr_shop_delete(&shop, first);
@@ -212,63 +216,14 @@ QR_DB_TEST(a_run_whose_last_items_are_deleted_ends)
 
 /* ---- during a call ---- */
 
-struct disturbed {
-    struct qr_provider provider;
-    struct qr_processor processor;
-    struct qr_shop *shop;
-    qr_uuid item_id;
-    int polls;
-    void (*disturb)(const struct disturbed *disturbed);
-};
-
-static qr_rc embed(struct qr_provider *provider, const qr_str *texts QR_UNUSED, size_t count, struct qr_embedding *ret,
-                   qr_err *err QR_UNUSED)
-{
-    const struct disturbed *disturbed = provider->arg;
-    for (size_t i = 0; i < count; i++) {
-        memset(ret[i].vector, 0, (size_t)provider->dimension * sizeof(float));
-        ret[i].vector[0] = 1;
-    }
-    if (atomic_fetch_add(&provider->call_count, 1) == 0) {
-        disturbed->disturb(disturbed);
-    }
-    return QR_OK;
-}
-
-static void open_with_provider(struct disturbed *disturbed, struct qr_shop *shop, struct qr_test *t)
-{
-    qr_shop_open(shop, t,
-                 "{\"embedding\":{\"provider\":\"hash\"},\"chunking\":{\"strategy\":\"separator\","
-                 "\"separator\":\"---\",\"size_tokens\":16}}");
-    disturbed->provider.fingerprint = "disturbed";
-    disturbed->provider.dimension = 4;
-    disturbed->provider.batch_inputs_max = 1;
-    disturbed->provider.embed = embed;
-    disturbed->provider.arg = disturbed;
-    disturbed->shop = shop;
-    shop->context.provider = &disturbed->provider;
-    disturbed->item_id = qr_desk_add_note(&shop->desk, "note",
-                                          "first of the old parts, long enough to stand on its own here --- second of "
-                                          "the old parts, long enough to stand on its own here");
-}
-
-static void update_it(const struct disturbed *disturbed)
-{
-    const struct qr_desk *desk = &disturbed->shop->desk;
-    bool changed;
-    qr_err err;
-    QR_CHECK_RC(QR_OK, qr_workflow_update(&desk->workflow, desk->base_id, disturbed->item_id, QR_STR("new words"),
-                                          &changed, &err));
-}
-
 /* UPD-1, GEN-1, I2, I8 */
 QR_DB_TEST(an_update_during_embedding_wins_and_is_searched_alone)
 {
     struct qr_shop shop;
-    struct disturbed disturbed = {.disturb = update_it};
-    open_with_provider(&disturbed, &shop, t);
+    struct qr_disturbed disturbed = {.disturb = qr_disturb_by_update};
+    qr_disturbed_open(&disturbed, &shop, t);
     qr_shop_work(&shop);
-    qr_shop_work_after(&shop, PURGE_AFTER_MS);
+    qr_shop_work_after(&shop, QR_SHOP_PURGE_AFTER_MS);
     QR_CHECK_INT(2, qr_desk_item(&shop.desk, disturbed.item_id).live_generation);
     QR_CHECK_INT(2, disturbed.provider.call_count);
     QR_CHECK_INT(1, qr_shop_extents(&shop));
@@ -276,7 +231,7 @@ QR_DB_TEST(an_update_during_embedding_wins_and_is_searched_alone)
     qr_shop_close(&shop);
 }
 
-static void delete_base(const struct disturbed *disturbed)
+static void delete_base(const struct qr_disturbed *disturbed)
 {
     const struct qr_desk *desk = &disturbed->shop->desk;
     qr_uuid job_id;
@@ -291,8 +246,8 @@ static void delete_base(const struct disturbed *disturbed)
 QR_DB_TEST(a_base_that_is_deleted_during_embedding_leaves_nothing)
 {
     struct qr_shop shop;
-    struct disturbed disturbed = {.disturb = delete_base};
-    open_with_provider(&disturbed, &shop, t);
+    struct qr_disturbed disturbed = {.disturb = delete_base};
+    qr_disturbed_open(&disturbed, &shop, t);
     qr_shop_work(&shop);
     check_nothing_left(&shop);
     QR_CHECK_INT(1, disturbed.provider.call_count);
@@ -305,6 +260,13 @@ QR_DB_TEST(a_base_that_is_deleted_during_embedding_leaves_nothing)
 
 /* ---- converters ---- */
 
+/* During whose first answer the item is updated. */
+struct slow_processor {
+    struct qr_processor processor;
+    struct qr_disturbed item;
+    int polls;
+};
+
 static qr_rc submit(struct qr_processor *processor QR_UNUSED, const char *path QR_UNUSED, const char *name QR_UNUSED,
                     struct qr_arena *arena QR_UNUSED, const char **ret_ticket, qr_err *err QR_UNUSED)
 {
@@ -315,12 +277,12 @@ static qr_rc submit(struct qr_processor *processor QR_UNUSED, const char *path Q
 static qr_rc poll(struct qr_processor *processor, const char *ticket QR_UNUSED, enum qr_ticket_state *ret_state,
                   int64_t *ret_running_ms, struct qr_buf *out, qr_err *err QR_UNUSED)
 {
-    struct disturbed *disturbed = processor->arg;
+    struct slow_processor *slow = processor->arg;
     *ret_running_ms = 0;
     *ret_state = QR_TICKET_DONE;
-    qr_buf_add_text(out, disturbed->polls == 0 ? "old words" : "new words");
-    if (disturbed->polls++ == 0) {
-        disturbed->disturb(disturbed);
+    qr_buf_add_text(out, slow->polls == 0 ? "old words" : "new words");
+    if (slow->polls++ == 0) {
+        qr_disturb_by_update(&slow->item);
     }
     return QR_OK;
 }
@@ -333,18 +295,17 @@ static void cancel(struct qr_processor *processor QR_UNUSED, const char *ticket 
 QR_DB_TEST(a_converters_result_that_comes_after_an_update_is_thrown_away)
 {
     struct qr_shop shop;
-    struct disturbed disturbed = {.disturb = update_it, .processor = {"slow", &disturbed, submit, poll, cancel, NULL}};
+    struct slow_processor slow = {.processor = {"slow", &slow, submit, poll, cancel, NULL}, .item.shop = &shop};
     qr_shop_open(&shop, t, "{\"file_processor\":{\"kind\":\"command\",\"argv\":[\"cat\"],\"extensions\":[\"pdf\"]}}");
-    disturbed.shop = &shop;
-    shop.context.processor = &disturbed.processor;
+    shop.context.processor = &slow.processor;
     qr_shop_write(&shop, "a.pdf", "bytes");
-    disturbed.item_id = qr_shop_add_file(&shop, "a.pdf", "");
+    slow.item.item_id = qr_shop_add_file(&shop, "a.pdf", "");
     qr_shop_work(&shop);
     qr_shop_work_after(&shop, 6000);
     QR_CHECK_INT(0, qr_shop_hits(&shop, "old"));
     qr_shop_work_after(&shop, 6000);
-    qr_shop_work_after(&shop, PURGE_AFTER_MS);
-    const struct qr_item item = qr_desk_item(&shop.desk, disturbed.item_id);
+    qr_shop_work_after(&shop, QR_SHOP_PURGE_AFTER_MS);
+    const struct qr_item item = qr_desk_item(&shop.desk, slow.item.item_id);
     QR_CHECK_INT(QR_ITEM_COMPLETED, item.status);
     QR_CHECK_INT(2, item.live_generation);
     QR_CHECK_INT(0, qr_shop_hits(&shop, "old"));
@@ -377,9 +338,7 @@ QR_DB_TEST(an_expansion_that_died_half_way_is_finished_by_the_next_attempt_with_
     struct qr_shop shop;
     qr_err err;
     qr_shop_open(&shop, t, "{}");
-    qr_shop_write(&shop, "a.md", "alpha words");
-    qr_shop_write(&shop, "b.md", "beta words");
-    const qr_uuid root = qr_shop_add_folder(&shop, "", "");
+    const qr_uuid root = add_two_files(&shop);
     const struct qr_job held = qr_desk_claim(&shop.desk, root, QR_JOB_PREPARE_ROOT);
     struct qr_found_child child = {.change = QR_CHILD_NEW,
                                    .type = QR_ITEM_FILE,

@@ -109,6 +109,24 @@ void qr_shop_work_after(struct qr_shop *shop, int64_t ms)
     qr_shop_work(shop);
 }
 
+struct pause {
+    enum qr_queue queue;
+    bool paused;
+};
+
+static qr_rc set_paused(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct pause *pause = arg;
+    return qr_queue_set_paused(tx, pause->queue, pause->paused, err);
+}
+
+void qr_shop_set_paused(struct qr_shop *shop, enum qr_queue queue, bool paused)
+{
+    struct pause pause = {queue, paused};
+    qr_err err;
+    must(qr_db_write(shop->desk.db, QR_RELAXED, set_paused, &pause, &err), &err);
+}
+
 /* ---- sources ---- */
 
 const char *qr_shop_path(struct qr_shop *shop, const char *name)
@@ -156,17 +174,28 @@ qr_uuid qr_shop_add_folder(struct qr_shop *shop, const char *name, const char *o
     return add(shop, QR_ITEM_DIRECTORY, name, options);
 }
 
+qr_uuid qr_shop_add_tree(struct qr_shop *shop)
+{
+    qr_shop_make_folder(shop, "tree/sub");
+    qr_shop_write(shop, "tree/a.md", "# Apples\n\nThey are red.\n");
+    qr_shop_write(shop, "tree/b.txt", "bananas are yellow\n");
+    qr_shop_write(shop, "tree/sub/c.md", "# Cherries\n\nThey are small.\n");
+    const qr_uuid folder = qr_shop_add_folder(shop, "tree", "");
+    qr_shop_work(shop);
+    return folder;
+}
+
 /* ---- requests ---- */
 
-typedef qr_rc request_fn(const struct qr_workflow *workflow, const struct qr_selection *selection,
-                         struct qr_arena *arena, struct qr_selection_answer *ret_answer, qr_err *err);
+typedef qr_rc entry_fn(const struct qr_workflow *workflow, const struct qr_selection *selection, struct qr_arena *arena,
+                       struct qr_selection_answer *ret_answer, qr_err *err);
 
-static void request(struct qr_shop *shop, request_fn *fn, qr_uuid id)
+static void request(struct qr_shop *shop, entry_fn *entry, qr_uuid id)
 {
     const struct qr_selection selection = {shop->desk.base_id, &id, 1};
     struct qr_selection_answer answer;
     qr_err err;
-    must(fn(&shop->desk.workflow, &selection, &shop->desk.arena, &answer, &err), &err);
+    must(entry(&shop->desk.workflow, &selection, &shop->desk.arena, &answer, &err), &err);
 }
 
 static qr_rc reindex(const struct qr_workflow *workflow, const struct qr_selection *selection, struct qr_arena *arena,
@@ -197,7 +226,60 @@ void qr_shop_delete(struct qr_shop *shop, qr_uuid id)
     request(shop, qr_workflow_delete, id);
 }
 
+/* ---- what comes between ---- */
+
+static qr_rc embed_disturbed(struct qr_provider *provider, const qr_str *texts QR_UNUSED, size_t count,
+                             struct qr_embedding *ret, qr_err *err QR_UNUSED)
+{
+    const struct qr_disturbed *disturbed = provider->arg;
+    for (size_t i = 0; i < count; i++) {
+        memset(ret[i].vector, 0, (size_t)provider->dimension * sizeof(float));
+        ret[i].vector[0] = 1;
+    }
+    if (atomic_fetch_add(&provider->call_count, 1) == 0) {
+        disturbed->disturb(disturbed);
+    }
+    return QR_OK;
+}
+
+void qr_disturbed_open(struct qr_disturbed *disturbed, struct qr_shop *shop, struct qr_test *t)
+{
+    qr_shop_open(shop, t,
+                 "{\"embedding\":{\"provider\":\"hash\"},\"chunking\":{\"strategy\":\"separator\","
+                 "\"separator\":\"---\",\"size_tokens\":16}}");
+    disturbed->provider.fingerprint = "disturbed";
+    disturbed->provider.dimension = 4;
+    disturbed->provider.batch_inputs_max = 1;
+    disturbed->provider.embed = embed_disturbed;
+    disturbed->provider.arg = disturbed;
+    disturbed->shop = shop;
+    shop->context.provider = &disturbed->provider;
+    disturbed->item_id = qr_desk_add_note(&shop->desk, "note",
+                                          "first of the old parts, long enough to stand on its own here --- "
+                                          "second of the old parts, long enough to stand on its own here --- "
+                                          "third of the old parts, long enough to stand on its own");
+}
+
+void qr_disturb_by_update(const struct qr_disturbed *disturbed)
+{
+    const struct qr_desk *desk = &disturbed->shop->desk;
+    bool changed;
+    qr_err err;
+    must(qr_workflow_update(&desk->workflow, desk->base_id, disturbed->item_id, QR_STR("new words"), &changed, &err),
+         &err);
+}
+
 /* ---- looking ---- */
+
+int64_t qr_shop_completed(struct qr_shop *shop)
+{
+    return qr_desk_i64(&shop->desk, "SELECT count(*) FROM item WHERE status = 6");
+}
+
+int64_t qr_shop_generations(struct qr_shop *shop)
+{
+    return qr_desk_i64(&shop->desk, "SELECT CAST(sum(generation) AS BIGINT) FROM item WHERE is_container = 0");
+}
 
 enum { LOOKED_AT_MAX = 200 };
 

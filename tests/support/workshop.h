@@ -16,6 +16,10 @@ struct qr_shop {
     char index_dir[160], work_dir[160];
 };
 
+enum { QR_SHOP_PURGE_AFTER_MS = 31000 }; /* then what a purge waits for is over */
+
+#define QR_SHOP_HASHED "{\"embedding\":{\"provider\":\"hash\"}}"
+
 void qr_shop_open(struct qr_shop *shop, struct qr_test *t, const char *settings);
 void qr_shop_close(struct qr_shop *shop);
 
@@ -27,6 +31,7 @@ void qr_shop_work_but_deletes(struct qr_shop *shop);
 void qr_shop_work_deletes(struct qr_shop *shop);
 /* Moves the clock, then as qr_shop_work. */
 void qr_shop_work_after(struct qr_shop *shop, int64_t ms);
+void qr_shop_set_paused(struct qr_shop *shop, enum qr_queue queue, bool paused);
 
 /* ---- sources, below "src" in the test's folder ---- */
 
@@ -37,6 +42,8 @@ void qr_shop_remove(struct qr_shop *shop, const char *name); /* a file or an emp
 /* Adds the file or folder. */
 qr_uuid qr_shop_add_file(struct qr_shop *shop, const char *name, const char *options);
 qr_uuid qr_shop_add_folder(struct qr_shop *shop, const char *name, const char *options);
+/* A folder "tree" with a.md, b.txt, sub/c.md; all of it indexed. */
+qr_uuid qr_shop_add_tree(struct qr_shop *shop);
 
 /* ---- requests on one item or root ---- */
 
@@ -45,8 +52,26 @@ void qr_shop_reindex(struct qr_shop *shop, qr_uuid id);
 void qr_shop_retry(struct qr_shop *shop, qr_uuid id);
 void qr_shop_delete(struct qr_shop *shop, qr_uuid id);
 
+/* ---- what comes between ---- */
+
+/* A provider during whose first call something happens to the item. */
+struct qr_disturbed {
+    struct qr_provider provider;
+    struct qr_shop *shop;
+    qr_uuid item_id;
+    void (*disturb)(const struct qr_disturbed *disturbed);
+};
+
+/* Opens the shop with this provider, and adds a note of three chunks, each of which is a call. */
+void qr_disturbed_open(struct qr_disturbed *disturbed, struct qr_shop *shop, struct qr_test *t);
+/* A way to disturb: the item's content becomes "new words". */
+void qr_disturb_by_update(const struct qr_disturbed *disturbed);
+
 /* ---- looking ---- */
 
+/* Items that are completed, and the sum of the generations of the leaves. */
+int64_t qr_shop_completed(struct qr_shop *shop);
+int64_t qr_shop_generations(struct qr_shop *shop);
 /* Chunks of the generation, and how many chunks the text search finds; all generations count. */
 size_t qr_shop_chunks(struct qr_shop *shop, qr_uuid item_id, int64_t generation);
 size_t qr_shop_hits(struct qr_shop *shop, const char *query);
