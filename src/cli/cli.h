@@ -67,6 +67,7 @@ int cmd_config(struct cli *cli);
 int cmd_help(struct cli *cli);
 int cmd_jobs(struct cli *cli);
 int cmd_ls(struct cli *cli);
+int cmd_process(struct cli *cli);
 int cmd_refresh(struct cli *cli);
 int cmd_reindex(struct cli *cli);
 int cmd_retry(struct cli *cli);

@@ -111,6 +111,22 @@ const struct cli_command cli_commands[] = {
         .run = cmd_ls,
     },
     {
+        .name = "process",
+        .args = "[process|chunk|assets|index]…",
+        .args_max = 4,
+        .doc = "Takes what only rests in a base through its stages, and waits until that is done.",
+        .details =
+            "For what was added with --manual, or changed since. Without a stage all of them. Documents are read "
+            "level by level, the outermost folders first. Ends with 1 when something failed.",
+        .options =
+            {
+                BASE_OPTION,
+                {"--one-level", NULL, "Read only the next level of folders; the one below waits for another call."},
+                {"--no-wait", NULL, "Return at once."},
+            },
+        .run = cmd_process,
+    },
+    {
         .name = "refresh",
         .args = "ITEM…",
         .args_max = 500,

@@ -186,6 +186,23 @@ QR_TEST(what_is_added_without_waiting_is_done_by_wait)
     check_run(t, ARGS("add", "--manual", "docs/pears.md", "-b", "default"), 0, "created ");
 }
 
+QR_TEST(what_only_rests_is_taken_through_the_stages_that_are_named) /* PROC-1, PROC-5 */
+{
+    make_docs(t);
+    check_run(t, ARGS("add", "--manual", "docs"), 0, "created ");
+    check_run(t, ARGS("process", "read"), 2, "there is no stage read: the stages are process, chunk, assets and index");
+    check_run(t, ARGS("process", "-b", "other"), 4, "there is no base");
+    check_run(t, ARGS("process", "--one-level", "process"), 0,
+              "completed: process 1\n"); /* the folder; what is in it waits */
+    check_run(t, ARGS("process", "process"), 0, "completed: process ");
+    check_run(t, ARGS("search", "green"), 0, "nothing was found");
+    check_run(t, ARGS("process", "--no-wait", "chunk", "index"), 0, "running");
+    check_run(t, ARGS("wait"), 0, "nothing is pending");
+    check_run(t, ARGS("search", "green"), 0, "pears.md");
+    check_run(t, ARGS("process"), 0, "completed: nothing was waiting for this\n");
+    check_run(t, ARGS("process", "--json"), 0, "\"status\":\"completed\"");
+}
+
 /* ---- bases ---- */
 
 QR_TEST(bases_are_made_changed_and_deleted)
