@@ -1,34 +1,21 @@
-/* Where a piece that begins at a place should end. */
+/* Inside what has no places of its own that help: a long line, code, a row, a sentence without an end. */
 #pragma once
 
-#include "base/str.h"
-#include "model/markdown.h"
+#include "chunk/place.h"
 
-/* Costs are in quarters of a token, so that they add up without rounding. */
-enum { QR_QUARTERS_PER_TOKEN = 4 };
-
-/* A byte is a quarter, a character of CJK a whole token; white space is one quarter however long, and none at the ends. */
-int64_t qr_quarters(qr_str text);
+/* No more of what belongs to one character is kept together: 32 marks, or a large family. */
+enum { QR_GRAPHEME_BYTES_MAX = 128 };
 
 struct qr_cut_from {
-    qr_str text;               /* no further than the piece may go */
-    size_t start;              /* of what is new in the piece */
-    int64_t quarters_max;      /* for it */
-    int64_t code_quarters_max; /* fenced code up to this is never cut */
-    struct qr_md_fence fence;  /* open at the start */
-    int level;                 /* of the heading that the start is under; 0 = none */
+    qr_str text;
+    struct qr_place start;              /* what is cut begins at its `next` */
+    int64_t quarters_min, quarters_max; /* of what is cut off; at least one character is, whatever it takes */
+    uint64_t *work;                     /* counts the bytes that are looked at; may be NULL */
 };
 
-struct qr_cut {
-    size_t end;       /* behind the last visible character; equal to the start = there is none any more */
-    size_t next;      /* where the rest begins */
-    bool is_section;  /* the rest begins a section, or there is no rest */
-    bool is_too_long; /* there was no place in time: it takes more than quarters_max */
-};
+/* Between empty lines, then lines and sentences, then words, then characters. There is visible text beyond quarters_max. */
+struct qr_place qr_cut_find(const struct qr_cut_from *from);
 
-/* Reads no further than the size allows and what white space there is. */
-struct qr_cut qr_cut_find(const struct qr_cut_from *from);
-
-/* Where to begin so that the next piece repeats at most `quarters_max` of [start, end): at a sentence, or else at a word;
- * `end` when there is no such place. */
-size_t qr_cut_overlap(const struct qr_cut_from *from, size_t end, int64_t quarters_max);
+/* Where to begin so that the next piece repeats at most `quarters_max` of [start, end): at a sentence or a line, or else at
+ * a word; `end` when there is no such place. *ret_quarters: what is repeated costs, with white space behind it. */
+size_t qr_cut_overlap(const struct qr_cut_from *from, size_t end, int64_t *ret_quarters);

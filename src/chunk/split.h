@@ -1,15 +1,20 @@
-/* Text to chunks: verbatim slices of the canonical text, never inside a character, nothing but white space lost. First
- * form: paragraphs and headings of Markdown, packed to a size. */
+/* Text to chunks: verbatim slices of the canonical text, cut where its structure says, then at sentences, words and
+ * characters; nothing but white space is lost. */
 #pragma once
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
 
+/* Where nothing else is said; chosen by evaluation. */
+enum { QR_SPLIT_SIZE_TOKENS = 400, QR_SPLIT_OVERLAP_TOKENS = 0 };
+
 struct qr_split_options {
-    int64_t size_tokens;    /* aimed at; 0 = 400 */
-    int64_t overlap_tokens; /* repeated from the chunk before; 0 = none */
+    const char *mime;       /* how the text is structured, as convert/convert.h names it; NULL = text/markdown */
+    int64_t size_tokens;    /* no chunk has more; most have a third to all of it. 0 = QR_SPLIT_SIZE_TOKENS */
+    int64_t overlap_tokens; /* repeated from the chunk before, at most; 0 = none */
     qr_str separator;       /* empty = structure; else split at this text first */
+    uint64_t *work;         /* if not NULL, counts the bytes that are looked at, again each time */
 };
 
 struct qr_piece {
