@@ -153,6 +153,7 @@ static qr_rc open_stores(struct quire *quire, const struct qr_instance_options *
                                                    .io = options->io,
                                                    .clock = options->clock,
                                                    .rand = options->rand};
+    QR_TRY(qr_visible_memory_create(&quire->visible, err));
     return qr_index_set_open(&quire->index, &index_options, err);
 }
 
@@ -183,6 +184,7 @@ qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_option
     quire->io = options->io ? options->io : qr_io_system();
     quire->clock = options->clock ? options->clock : qr_clock_system();
     qr_uuid_gen_init(&quire->ids, quire->clock, options->rand ? options->rand : qr_rand_system());
+    qr_mutex_init(&quire->work_lock);
     quire->lock.fd = -1;
     const qr_rc rc = open_parts(quire, options, err);
     if (rc != QR_OK) {
@@ -202,6 +204,7 @@ void qr_instance_close(struct quire *quire)
     if (!qr_instance_stop_work(quire, 0)) {
         return; /* left as it is, for the thread that cannot be ended */
     }
+    qr_visible_memory_free(quire->visible);
     qr_index_set_close(quire->index);
     qr_db_close(quire->db);
     qr_free(quire->artifact_dir);
@@ -209,6 +212,7 @@ void qr_instance_close(struct quire *quire)
     qr_free(quire->work_dir);
     qr_file_lock_release(&quire->lock);
     qr_uuid_gen_done(&quire->ids);
+    qr_mutex_done(&quire->work_lock);
     qr_config_done(&quire->config);
     qr_free(quire);
 }

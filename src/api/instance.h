@@ -3,9 +3,11 @@
 
 #include "base/config.h"
 #include "base/fs.h"
+#include "base/sync.h"
 #include "base/uuid.h"
 #include "db/db.h"
 #include "index/index.h"
+#include "search/visible.h"
 #include "workflow/workflow.h"
 
 struct quire {
@@ -17,8 +19,10 @@ struct quire {
     struct qr_db *db;
     struct qr_artifacts artifacts;
     struct qr_index_set *index;
+    struct qr_visible_memory *visible; /* of searches */
     struct qr_workflow workflow;
     struct qr_work *work;                      /* NULL = this process runs no jobs; api/wire.h */
+    struct qr_mutex work_lock;                 /* of `work`, for requests that ask it something */
     char *artifact_dir, *index_dir, *work_dir; /* NULL on PostgreSQL, where the database holds everything */
     char id[QR_UUID_TEXT_SIZE];                /* of this body of data, the same since its first opening */
     char created_at[QR_TIME_TEXT_SIZE];

@@ -89,8 +89,9 @@ static qr_rc add_all(struct qr_tx *tx, struct history *history, const struct qr_
     struct qr_job *jobs;
     struct qr_generation_note *notes;
     size_t job_count, note_count;
+    qr_uuid ignored; /* an item's jobs are all looked at */
     const struct qr_job_filter filter = {.item_id = item->id, .limit = JOBS_MAX};
-    QR_TRY(qr_jobs_list(tx, &filter, arena, &jobs, &job_count, err));
+    QR_TRY(qr_jobs_list(tx, &filter, arena, &jobs, &job_count, &ignored, err));
     QR_TRY(qr_item_generations(tx, item->id, arena, &notes, &note_count, err));
     history->events = qr_arena_array(arena, job_count + note_count + 1, sizeof history->events[0]);
     if (!history->events || !history->all) {

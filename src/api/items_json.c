@@ -88,17 +88,22 @@ static json_t *error_json(const struct qr_item *item)
 static json_t *stored_json(const char *text, const char *otherwise)
 {
     json_t *value = NULL;
-    const qr_rc rc = qr_json_parse(qr_str_of(text[0] ? text : otherwise), &QR_JSON_REQUEST_LIMITS, &value, NULL);
+    if (!text[0]) { /* most items: nothing to parse */
+        return otherwise[0] == '[' ? json_array() : json_object();
+    }
+    const qr_rc rc = qr_json_parse(qr_str_of(text), &QR_JSON_REQUEST_LIMITS, &value, NULL);
     return rc == QR_OK || rc == QR_NOMEM ? value : json_loads(otherwise, 0, NULL);
 }
 
 static json_t *hash_json(const struct qr_item *item)
 {
-    char text[2 * sizeof item->content_hash + 1];
+    static const char digits[] = "0123456789abcdef";
+    char text[2 * sizeof item->content_hash];
     for (size_t i = 0; i < sizeof item->content_hash; i++) {
-        snprintf(text + 2 * i, 3, "%02x", item->content_hash[i]);
+        text[2 * i] = digits[item->content_hash[i] >> 4];
+        text[2 * i + 1] = digits[item->content_hash[i] & 0xf];
     }
-    return item->has_hash ? json_string(text) : json_null();
+    return item->has_hash ? json_stringn(text, sizeof text) : json_null();
 }
 
 static json_t *source_json(const struct qr_item *item, struct qr_arena *arena)

@@ -93,13 +93,15 @@ struct listing {
     struct qr_arena *arena;
     struct qr_job *jobs;
     size_t count;
+    qr_uuid looked_to;
 };
 
 static qr_rc load_listing(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct listing *listing = arg;
     qr_arena_reset(listing->arena);
-    return qr_jobs_list(tx, &listing->filter, listing->arena, &listing->jobs, &listing->count, err);
+    return qr_jobs_list(tx, &listing->filter, listing->arena, &listing->jobs, &listing->count, &listing->looked_to,
+                        err);
 }
 
 static json_t *listing_json(const struct listing *listing)
@@ -112,8 +114,8 @@ static json_t *listing_json(const struct listing *listing)
             data = NULL;
         }
     }
-    json_t *cursor = listing->count > page ? qr_json_uuid(listing->jobs[page - 1].id) : json_null();
-    return json_pack("{s:o, s:o}", "data", data, "next_cursor", cursor);
+    const qr_uuid next = listing->count > page ? listing->jobs[page - 1].id : listing->looked_to;
+    return json_pack("{s:o, s:o}", "data", data, "next_cursor", qr_json_uuid(next));
 }
 
 qr_rc qr_route_jobs_list(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

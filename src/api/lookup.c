@@ -10,23 +10,28 @@ qr_rc qr_answer_out_of_memory(qr_err *err)
 
 /* ---- what the path names ---- */
 
-qr_rc qr_request_base(struct qr_tx *tx, const struct qr_request *request, struct qr_arena *arena,
-                      struct qr_base *ret_base, qr_err *err)
+qr_rc qr_find_base(struct qr_tx *tx, qr_str name, struct qr_arena *arena, struct qr_base *ret_base, qr_err *err)
 {
-    QR_CLEANUP(qr_buf_done) struct qr_buf name = {0};
     qr_uuid id;
     bool found = false;
-    QR_TRY(qr_url_decode(&name, request->params[0], err));
-    if (qr_uuid_parse(qr_buf_str(&name), &id)) {
+    if (qr_uuid_parse(name, &id)) {
         QR_TRY(qr_base_find(tx, id, arena, &found, ret_base, err));
         found = found && ret_base->status != QR_BASE_DELETING;
     }
     if (!found) {
-        QR_TRY(qr_base_find_name(tx, qr_buf_str(&name), arena, &found, ret_base, err));
+        QR_TRY(qr_base_find_name(tx, name, arena, &found, ret_base, err));
     }
     return found ? QR_OK
                  : qr_fail(err, QR_CODE_NOT_FOUND, "there is no base %.*s",
-                           QR_STR_ARG(qr_utf8_prefix(qr_buf_str(&name), QR_BASE_NAME_BYTES_MAX)));
+                           QR_STR_ARG(qr_utf8_prefix(name, QR_BASE_NAME_BYTES_MAX)));
+}
+
+qr_rc qr_request_base(struct qr_tx *tx, const struct qr_request *request, struct qr_arena *arena,
+                      struct qr_base *ret_base, qr_err *err)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf name = {0};
+    QR_TRY(qr_url_decode(&name, request->params[0], err));
+    return qr_find_base(tx, qr_buf_str(&name), arena, ret_base, err);
 }
 
 qr_rc qr_request_item(struct qr_tx *tx, const struct qr_request *request, const struct qr_base *base,

@@ -9,6 +9,8 @@
 /* The base of the path's first {…}: an id, or a name. `not_found` also for one that is deleting. */
 qr_rc qr_request_base(struct qr_tx *tx, const struct qr_request *request, struct qr_arena *arena,
                       struct qr_base *ret_base, qr_err *err);
+/* The base of that id, or of that name. */
+qr_rc qr_find_base(struct qr_tx *tx, qr_str name, struct qr_arena *arena, struct qr_base *ret_base, qr_err *err);
 /* The same in a read of its own, for the id alone. */
 qr_rc qr_request_base_id(const struct qr_request *request, qr_uuid *ret_id, qr_err *err);
 /* The item of the path's second {…}: an id, or a beginning of it that no other item of the base has. `not_found` also for one

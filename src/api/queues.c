@@ -1,5 +1,6 @@
 /* /api/v1/queues: what is in them, pause and resume. */
 #include "api/jobs.h"
+#include "api/wire.h"
 
 /* Counts end here: a look at a queue of a million jobs costs no more than this. */
 enum { COUNT_MAX = 10000 };
@@ -9,6 +10,7 @@ static const enum qr_job_state counted_states[] = {QR_JOB_BLOCKED, QR_JOB_SCHEDU
 
 struct queue_view {
     int64_t paused_since_ms;
+    uint64_t ended; /* in this process */
     int64_t counts[QR_COUNT(counted_states)];
 };
 
@@ -45,16 +47,19 @@ static json_t *queue_json(enum qr_queue queue, const struct queue_view *view)
             counts = NULL;
         }
     }
-    return json_pack("{s:s, s:o, s:o}", "name", qr_queue_name(queue), "paused_since",
-                     qr_json_time(view->paused_since_ms), "counts", counts);
+    return json_pack("{s:s, s:o, s:o, s:I}", "name", qr_queue_name(queue), "paused_since",
+                     qr_json_time(view->paused_since_ms), "counts", counts, "ended", (json_int_t)view->ended);
 }
 
 qr_rc qr_route_queues_list(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
     struct queue_view views[QR_QUEUE_END] = {{0}};
+    uint64_t ended[QR_QUEUE_END];
     QR_TRY(qr_db_read(request->quire->db, load_queues, views, err));
+    qr_instance_ended_jobs(request->quire, ended);
     json_t *data = json_array();
     for (enum qr_queue queue = 1; data && queue < QR_QUEUE_END; queue++) {
+        views[queue].ended = ended[queue];
         if (json_array_append_new(data, queue_json(queue, &views[queue])) != 0) {
             json_decref(data);
             data = NULL;
@@ -67,6 +72,7 @@ qr_rc qr_route_queues_list(const struct qr_request *request, struct qr_reply *re
 
 struct pause_change {
     enum qr_queue queue;
+    uint64_t ended[QR_QUEUE_END];
     bool pause;
     json_t *body;
 };
@@ -77,6 +83,7 @@ static qr_rc set_paused(struct qr_tx *tx, void *arg, qr_err *err)
     struct queue_view view;
     QR_TRY(qr_queue_set_paused(tx, change->queue, change->pause, err));
     QR_TRY(load_queue(tx, change->queue, &view, err));
+    view.ended = change->ended[change->queue];
     json_decref(change->body);
     change->body = queue_json(change->queue, &view); /* here, because after the commit nothing may fail any more */
     return change->body ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the answer");
@@ -89,6 +96,7 @@ static qr_rc change_pause(const struct qr_request *request, bool pause, struct q
         return qr_fail(err, QR_CODE_NOT_FOUND,
                        "there is no such queue; there are expand, convert, embed, assets and delete");
     }
+    qr_instance_ended_jobs(request->quire, change.ended);
     const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, set_paused, &change, err);
     if (rc != QR_OK) {
         json_decref(change.body);

@@ -10,7 +10,12 @@ static const struct qr_route routes[] = {
      "Renames a base, changes settings."},
     {"DELETE", "/api/v1/bases/{b}", qr_route_bases_delete, "confirm", "", "Deletes a base with everything in it."},
     {"POST", "/api/v1/bases/{b}/restore", qr_route_bases_restore, "", "", "Makes a failed base work again."},
-    {"POST", "/api/v1/bases/{b}/search", qr_route_base_search, "", "query mode top_k", "Finds chunks by words."},
+    {"POST", "/api/v1/bases/{b}/search", qr_route_base_search, "",
+     "query mode top_k threshold filter context merge diversity explain",
+     "Finds passages by words, by vectors or by both."},
+    {"POST", "/api/v1/search", qr_route_search, "",
+     "base_ids query mode top_k threshold filter context merge diversity explain",
+     "The same in several bases, as if they were one."},
     {"GET", "/api/v1/bases/{b}/items", qr_route_items_list, "limit cursor parent status type q source", "",
      "Items of a base."},
     {"POST", "/api/v1/bases/{b}/items", qr_route_items_add, "", "items process on_conflict", "Adds items."},
@@ -116,8 +121,8 @@ qr_rc qr_url_decode(struct qr_buf *out, qr_str text, qr_err *err)
             return qr_fail(err, QR_CODE_BAD_REQUEST,
                            "a '%%' in the path or behind the '?' is not followed by two hexadecimal digits");
         }
-        qr_buf_add_char(out,
-                        is_coded ? (char)(qr_hex_digit(text.ptr[i + 1]) << 4 | qr_hex_digit(text.ptr[i + 2])) : text.ptr[i]);
+        qr_buf_add_char(out, is_coded ? (char)(qr_hex_digit(text.ptr[i + 1]) << 4 | qr_hex_digit(text.ptr[i + 2]))
+                                      : text.ptr[i]);
         i += is_coded ? 2 : 0;
     }
     QR_TRY(qr_buf_check(out, err));

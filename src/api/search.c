@@ -1,141 +1,281 @@
-/* POST /api/v1/bases/{b}/search: hits with where they are, so that one can be opened at the place. */
-#include "search/search.h"
+/* POST /api/v1/bases/{b}/search and /api/v1/search: what a request says becomes a search. */
+#include "api/search.h"
 
 #include "api/jobs.h"
 #include "api/lookup.h"
+#include "model/settings.h"
 
-enum { TOP_K_DEFAULT = 10, QUERY_BYTES_MAX = 8192 };
+/* ---- the filter ---- */
 
-/* ---- hits ---- */
-
-/* file:///path#L12 of a file that can be opened; null for what has no path. */
-static json_t *uri_json(const struct qr_search_hit *hit)
+static qr_rc add_id(const json_t *value, qr_uuid *ids, size_t *count, qr_err *err)
 {
-    const qr_str source = hit->item->source;
-    if (source.len == 0) {
-        return json_null();
+    if (*count == QR_FILTER_IDS_MAX) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "filter names at most %d items", (int)QR_FILTER_IDS_MAX);
     }
-    QR_CLEANUP(qr_buf_done) struct qr_buf uri = {0};
-    qr_buf_add_text(&uri, source.ptr[0] == '/' ? "file://" : "");
-    for (size_t i = 0; i < source.len; i++) {
-        const unsigned char c = (unsigned char)source.ptr[i];
-        if (c > ' ' && c < 0x7f && !strchr("\"#%<>?[\\]^`{|}", c)) {
-            qr_buf_add_char(&uri, (char)c);
-        } else if (source.ptr[0] == '/') {
-            qr_buf_printf(&uri, "%%%02X", c);
-        } else {
-            qr_buf_add_char(&uri, c < 0x80 ? (char)c : '?'); /* a URL is written in ASCII already */
+    return json_is_string(value) && qr_uuid_parse(qr_str_of(json_string_value(value)), &ids[(*count)++])
+               ? QR_OK
+               : qr_fail(err, QR_CODE_INVALID_VALUE, "filter.item_ids and filter.under hold ids of items");
+}
+
+/* item_ids and under: the items, and what is in them. */
+static qr_rc read_ids(const json_t *filter, struct qr_arena *arena, struct qr_search_filter *ret_filter, qr_err *err)
+{
+    const json_t *list = json_object_get(filter, "item_ids"), *under = json_object_get(filter, "under"), *id;
+    qr_uuid *ids = qr_arena_array(arena, QR_FILTER_IDS_MAX, sizeof *ids);
+    size_t i, count = 0;
+    if (!ids) {
+        return qr_answer_out_of_memory(err);
+    }
+    if (list && (!json_is_array(list) || (under && json_array_size(list)))) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "filter has a list item_ids or one under, not both");
+    }
+    json_array_foreach(list, i, id)
+    {
+        QR_TRY(add_id(id, ids, &count, err));
+    }
+    if (under) {
+        QR_TRY(add_id(under, ids, &count, err));
+    }
+    ret_filter->item_ids = ids;
+    ret_filter->item_id_count = count;
+    return QR_OK;
+}
+
+static qr_rc read_types(const json_t *filter, struct qr_search_filter *ret_filter, qr_err *err)
+{
+    const json_t *list = json_object_get(filter, "types"), *type;
+    size_t i;
+    if (list && !json_is_array(list)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "filter.types is a list of directory, file, note and url");
+    }
+    json_array_foreach(list, i, type)
+    {
+        const char *name = json_string_value(type);
+        const enum qr_item_type found = name ? qr_item_type_find(qr_str_of(name)) : 0;
+        if (!found) {
+            return qr_fail(err, QR_CODE_INVALID_VALUE, "filter.types is a list of directory, file, note and url");
         }
+        ret_filter->types |= QR_BIT(found);
     }
-    if (source.ptr[0] == '/' && hit->row.chunk.line_start > 0) {
-        qr_buf_printf(&uri, "#L%lld", (long long)hit->row.chunk.line_start);
-    }
-    return uri.failed == QR_CODE_NONE ? json_string(uri.data) : NULL;
+    return QR_OK;
 }
 
-static json_t *source_json(const struct qr_search_hit *hit, struct qr_arena *arena)
+static qr_rc read_filter(const json_t *body, struct qr_arena *arena, struct qr_search_filter *ret_filter, qr_err *err)
 {
-    const char *text = qr_arena_copy_utf8(arena, hit->item->source);
-    return !text ? NULL : text[0] ? json_string(text) : json_null();
-}
-
-static json_t *place_json(const struct qr_search_hit *hit)
-{
-    const struct qr_chunk *chunk = &hit->row.chunk;
-    return json_pack(
-        "{s:s%, s:o, s:I, s:I, s:I, s:I, s:s%, s:o}", "heading", chunk->heading.ptr ? chunk->heading.ptr : "",
-        chunk->heading.len, "page", chunk->page ? json_integer((json_int_t)chunk->page) : json_null(), "start",
-        (json_int_t)chunk->start, "end", (json_int_t)chunk->end, "line_start", (json_int_t)chunk->line_start,
-        "line_end", (json_int_t)chunk->line_end, "text", chunk->text.ptr, chunk->text.len, "uri", uri_json(hit));
-}
-
-static json_t *hit_json(const struct qr_search_hit *hit, size_t rank, struct qr_arena *arena)
-{
-    char item_id[QR_UUID_TEXT_SIZE];
-    qr_uuid_format(hit->item->id, item_id);
-    json_t *json = json_pack(
-        "{s:I, s:f, s:s, s:o, s:s, s:I, s:s, s:o}", "rank", (json_int_t)rank, "score", hit->score, "score_kind", "bm25",
-        "chunk_id",
-        json_sprintf("%s:%lld:%lld", item_id, (long long)hit->row.generation, (long long)hit->row.chunk.ordinal),
-        "item_id", item_id, "generation", (json_int_t)hit->row.generation, "name", hit->item->name, "source",
-        source_json(hit, arena));
-    QR_JSON *place = place_json(hit);
-    if (!json || !place || json_object_update(json, place) != 0) {
-        json_decref(json);
-        return NULL;
+    enum { PATTERN_BYTES_MAX = 1000 };
+    const json_t *filter = json_object_get(body, "filter");
+    const char *path;
+    *ret_filter = (struct qr_search_filter){0};
+    if (!filter || json_is_null(filter)) {
+        return QR_OK;
     }
-    return json;
+    if (!json_is_object(filter)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "filter is an object with item_ids, under, types, attributes, path");
+    }
+    QR_TRY(qr_json_require_fields(filter, "filter.", "item_ids under types attributes path", err));
+    QR_TRY(read_ids(filter, arena, ret_filter, err));
+    QR_TRY(read_types(filter, ret_filter, err));
+    QR_TRY(qr_field_text(filter, "filter.", "path", &path, err));
+    if (path && strlen(path) > PATTERN_BYTES_MAX) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "filter.path has at most %d bytes", (int)PATTERN_BYTES_MAX);
+    }
+    if (path && path[0]) {
+        ret_filter->patterns[ret_filter->pattern_count++] = (struct qr_path_pattern){qr_str_of(path), false};
+    }
+    ret_filter->attributes = json_object_get(filter, "attributes");
+    return !ret_filter->attributes || json_is_object(ret_filter->attributes)
+               ? QR_OK
+               : qr_fail(err, QR_CODE_INVALID_VALUE, "filter.attributes is an object");
 }
 
 /* ---- the request ---- */
 
-struct base_call {
+/* A number of the body; stays as it is when it is absent. */
+static qr_rc read_number(const json_t *body, const char *name, double min, double max, bool is_whole, double *number,
+                         qr_err *err)
+{
+    const json_t *value = json_object_get(body, name);
+    if (!value || json_is_null(value)) {
+        return QR_OK;
+    }
+    const double given = json_number_value(value);
+    if (!json_is_number(value) || !(given >= min && given <= max) || (is_whole && !json_is_integer(value))) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "%s is a %snumber from %g to %g", name, is_whole ? "whole " : "",
+                       min, max);
+    }
+    *number = given;
+    return QR_OK;
+}
+
+static qr_rc read_query(const json_t *body, struct qr_search *search, qr_err *err)
+{
+    const char *query;
+    QR_TRY(qr_field_text(body, "", "query", &query, err));
+    search->query = qr_str_of(query);
+    return query && query[0] && search->query.len <= QR_QUERY_BYTES_MAX
+               ? QR_OK
+               : qr_fail(err, QR_CODE_INVALID_VALUE, "query has 1 to %d bytes", (int)QR_QUERY_BYTES_MAX);
+}
+
+/* What the request says; what it does not say is as the base's settings have it. */
+static qr_rc read_request(const struct qr_request *request, const struct qr_settings *settings, struct qr_arena *arena,
+                          struct qr_search *search, qr_err *err)
+{
+    const json_t *body = request->body;
+    const char *mode = settings->retrieval.mode;
+    double top_k = (double)settings->retrieval.top_k, context = 0;
+    bool merges = true;
+    search->threshold = settings->retrieval.threshold;
+    search->fusion = (struct qr_fusion_options){strcmp(settings->retrieval.fusion, "rrf") == 0 ? QR_FUSION_RANKS
+                                                                                               : QR_FUSION_WEIGHTED,
+                                                {settings->retrieval.text_weight, settings->retrieval.vector_weight}};
+    const char *asked_mode;
+    QR_TRY(read_query(body, search, err));
+    QR_TRY(qr_field_text(body, "", "mode", &asked_mode, err));
+    search->mode = qr_search_mode_find(asked_mode ? asked_mode : mode);
+    if (search->mode == QR_MODE_COUNT) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "mode is auto, text, vector or hybrid");
+    }
+    QR_TRY(read_number(body, "top_k", 1, QR_SEARCH_TOP_K_MAX, true, &top_k, err));
+    QR_TRY(read_number(body, "context", 0, QR_SEARCH_CONTEXT_MAX, true, &context, err));
+    QR_TRY(read_number(body, "threshold", 0, 1, false, &search->threshold, err));
+    QR_TRY(read_number(body, "diversity", 0, 1, false, &search->diversity, err));
+    QR_TRY(qr_field_bool(body, "", "merge", &merges, err));
+    search->top_k = (int)top_k;
+    search->context = (int)context;
+    search->keeps_chunks = !merges;
+    return read_filter(body, arena, &search->filter, err);
+}
+
+/* ---- bases ---- */
+
+/* What a search needs of its bases. */
+struct call {
     const struct qr_request *request;
-    qr_uuid id;
+    struct qr_arena *arena;
+    struct qr_base bases[QR_SEARCH_BASES_MAX];
+    struct qr_settings settings[QR_SEARCH_BASES_MAX];
+    struct qr_provider *providers[QR_SEARCH_BASES_MAX];
+    size_t count;
 };
 
-static qr_rc find_ready_base(struct qr_tx *tx, void *arg, qr_err *err)
+static void call_done(struct call *call)
 {
-    struct base_call *call = arg;
-    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
-    struct qr_base base;
-    qr_arena_init(&arena, 0);
-    QR_TRY(qr_request_base(tx, call->request, &arena, &base, err));
-    call->id = base.id;
-    return base.status == QR_BASE_FAILED
-               ? qr_fail(err, QR_CODE_BASE_FAILED, "the base %s has failed: %s", base.name, base.error_message)
+    for (size_t i = 0; i < call->count; i++) {
+        if (call->providers[i]) {
+            qr_provider_free(call->providers[i]);
+        }
+    }
+}
+
+static qr_rc check_ready(const struct qr_base *base, qr_err *err)
+{
+    return base->status == QR_BASE_FAILED
+               ? qr_fail(err, QR_CODE_BASE_FAILED, "the base %s has failed: %s", base->name, base->error_message)
                : QR_OK;
 }
 
-static qr_rc read_mode(const json_t *body, qr_err *err)
+static qr_rc find_one(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    const char *mode;
-    QR_TRY(qr_field_text(body, "", "mode", &mode, err));
-    return !mode || strcmp(mode, "auto") == 0 || strcmp(mode, "text") == 0
-               ? QR_OK
-               : qr_fail(err, QR_CODE_INVALID_VALUE, "mode is auto or text");
+    struct call *call = arg;
+    call->count = 1;
+    QR_TRY(qr_request_base(tx, call->request, call->arena, &call->bases[0], err));
+    return check_ready(&call->bases[0], err);
 }
 
-static qr_rc read_request(const struct qr_request *request, struct qr_search *search, qr_err *err)
+static bool is_named_before(const struct call *call)
 {
-    const char *query;
-    const json_t *top_k = json_object_get(request->body, "top_k");
-    QR_TRY(read_mode(request->body, err));
-    QR_TRY(qr_field_text(request->body, "", "query", &query, err));
-    if (!query || !query[0] || strlen(query) > QUERY_BYTES_MAX) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "query has 1 to %d bytes", (int)QUERY_BYTES_MAX);
+    for (size_t i = 0; i + 1 < call->count; i++) {
+        if (qr_uuid_equal(call->bases[i].id, call->bases[call->count - 1].id)) {
+            return true;
+        }
     }
-    search->query = qr_str_of(query);
-    search->top_k = top_k ? (int)QR_MIN(json_integer_value(top_k), QR_SEARCH_TOP_K_MAX + 1) : TOP_K_DEFAULT;
-    if (top_k && (!json_is_integer(top_k) || search->top_k < 1 || search->top_k > QR_SEARCH_TOP_K_MAX)) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "top_k is a number from 1 to %d", (int)QR_SEARCH_TOP_K_MAX);
+    return false;
+}
+
+/* By id or name; one that is named twice is searched once. */
+static qr_rc find_all(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct call *call = arg;
+    const json_t *list = json_object_get(call->request->body, "base_ids"), *name;
+    size_t i;
+    call->count = 0;
+    json_array_foreach(list, i, name)
+    {
+        QR_TRY(qr_find_base(tx, qr_str_of(json_string_value(name)), call->arena, &call->bases[call->count++], err));
+        QR_TRY(check_ready(&call->bases[call->count - 1], err));
+        call->count -= is_named_before(call);
     }
-    struct base_call call = {.request = request};
-    QR_TRY(qr_db_read(request->quire->db, find_ready_base, &call, err));
-    search->base_id = call.id;
     return QR_OK;
+}
+
+static qr_rc check_base_ids(const struct qr_request *request, qr_err *err)
+{
+    const json_t *list = json_object_get(request->body, "base_ids"), *name;
+    size_t i;
+    bool ok = json_is_array(list) && json_array_size(list) > 0 && json_array_size(list) <= QR_SEARCH_BASES_MAX;
+    json_array_foreach(list, i, name)
+    {
+        ok = ok && json_is_string(name) && json_string_length(name) > 0;
+    }
+    return ok ? QR_OK
+              : qr_fail(err, QR_CODE_INVALID_VALUE, "base_ids is a list of 1 to %d ids or names of bases",
+                        (int)QR_SEARCH_BASES_MAX);
+}
+
+/* ---- searching ---- */
+
+static qr_rc open_providers(struct call *call, struct qr_search_base *ret_bases, qr_err *err)
+{
+    for (size_t i = 0; i < call->count; i++) {
+        QR_TRY(qr_settings_parse_text(call->bases[i].settings, call->arena, &call->settings[i], err));
+        QR_TRY(qr_provider_create(&call->providers[i], call->settings[i].embedding.provider,
+                                  call->settings[i].embedding.model, call->settings[i].embedding.dimensions, err));
+        ret_bases[i] = (struct qr_search_base){call->bases[i].id, call->providers[i]};
+    }
+    return QR_OK;
+}
+
+/* Of several bases, none is the one whose settings would count: what the request does not say is as by default. */
+static qr_rc search_bases(struct call *call, struct qr_reply *reply, qr_err *err)
+{
+    const struct quire *quire = call->request->quire;
+    const int64_t began_ms = qr_clock_mono_ms(quire->clock);
+    struct qr_search_base bases[QR_SEARCH_BASES_MAX];
+    struct qr_search search = {
+        .db = quire->db, .index = quire->index, .memory = quire->visible, .bases = bases, .base_count = call->count};
+    struct qr_settings defaults;
+    struct qr_search_answer answer;
+    bool with_reasons = false;
+    QR_TRY(open_providers(call, bases, err));
+    QR_TRY(qr_settings_parse_text("", call->arena, &defaults, err));
+    QR_TRY(read_request(call->request, call->count > 1 ? &defaults : &call->settings[0], call->arena, &search, err));
+    QR_TRY(qr_field_bool(call->request->body, "", "explain", &with_reasons, err));
+    QR_TRY(qr_search_run(&search, call->arena, &answer, err));
+    QR_JSON *json = qr_json_search(&search, &answer, with_reasons, call->arena);
+    const json_int_t took_ms = (json_int_t)(qr_clock_mono_ms(quire->clock) - began_ms);
+    if (!json || json_object_set_new(json, "took_ms", json_integer(took_ms)) != 0) {
+        return qr_answer_out_of_memory(err);
+    }
+    return qr_reply_with(reply, 200, json_incref(json), err);
+}
+
+static qr_rc run_call(const struct qr_request *request, qr_tx_fn *find, struct qr_reply *reply, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    QR_CLEANUP(call_done) struct call call = {.request = request, .arena = &arena};
+    QR_TRY(qr_db_read(request->quire->db, find, &call, err));
+    return search_bases(&call, reply, err);
 }
 
 qr_rc qr_route_base_search(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
-    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
-    qr_arena_init(&arena, 0);
-    const struct quire *quire = request->quire;
-    const int64_t began_ms = qr_clock_mono_ms(quire->clock);
-    struct qr_search search = {.db = quire->db, .index = quire->index};
-    struct qr_search_hit *hits;
-    size_t count;
-    QR_TRY(read_request(request, &search, err));
-    QR_TRY(qr_search_text(&search, &arena, &hits, &count, err));
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < count; i++) {
-        if (json_array_append_new(list, hit_json(&hits[i], i + 1, &arena)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    }
-    return qr_reply_with(reply, 200,
-                         json_pack("{s:o, s:s, s:[], s:I}", "hits", list, "mode", "text", "degraded", "took_ms",
-                                   (json_int_t)(qr_clock_mono_ms(quire->clock) - began_ms)),
-                         err);
+    return run_call(request, find_one, reply, err);
+}
+
+qr_rc qr_route_search(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    QR_TRY(check_base_ids(request, err));
+    return run_call(request, find_all, reply, err);
 }

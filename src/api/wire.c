@@ -1,8 +1,10 @@
 /* The only file that knows every layer: puts the parts of the work together.
  *
- * Order on the way in: recovery, runner, beat; on the way out the reverse. */
+ * Order on the way in: recovery for as long as its budget lasts, runner, beat, which goes on with it; on the way out the
+ * reverse. */
 #include "api/wire.h"
 
+#include "api/stores.h"
 #include "base/failpoint.h"
 #include "base/mem.h"
 #include "handler/context.h"
@@ -21,7 +23,9 @@ struct qr_work {
     struct qr_handler_context context;
     struct qr_handler handlers[QR_JOB_TYPE_END];
     struct qr_recovery_state recovery;
-    struct qr_beat_task tasks[QR_RECOVERY_TASKS];
+    struct qr_store_look store_look;
+    struct qr_beat_task tasks[QR_RECOVERY_TASKS + 1];
+    struct qr_reader *reader;
     struct qr_runner *runner;
     struct qr_beat *beat;
     char name[128]; /* of this worker */
@@ -77,7 +81,9 @@ static qr_rc start_beat(struct qr_work *work, qr_err *err)
 {
     struct quire *quire = work->quire;
     work->recovery = (struct qr_recovery_state){.workflow = &quire->workflow};
+    work->store_look.quire = quire;
     qr_recovery_tasks(&work->recovery, work->tasks);
+    work->tasks[QR_RECOVERY_TASKS] = qr_store_look_task(&work->store_look);
     QR_TRY(qr_beat_create(&work->beat,
                           &(struct qr_beat_options){.db = quire->db,
                                                     .clock = quire->clock,
@@ -85,7 +91,7 @@ static qr_rc start_beat(struct qr_work *work, qr_err *err)
                                                     .tasks = work->tasks,
                                                     .task_count = QR_COUNT(work->tasks)},
                           err));
-    return qr_beat_run_recovery(work->beat, err);
+    return qr_beat_run_recovery(work->beat, QR_BEAT_RECOVERY_MS, err);
 }
 
 static qr_rc start_runner(struct qr_work *work, qr_err *err)
@@ -93,11 +99,18 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
     struct quire *quire = work->quire;
     const bool is_alone = strcmp(qr_db_driver_name(quire->db), "sqlite") == 0;
     const int cores = (int)QR_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+    const int converters = QR_MIN(2 * cores + 2, 16); /* several wait for one commit of the index */
     name_worker(work);
+    QR_TRY(
+        qr_reader_open(&work->reader,
+                       &(struct qr_reader_options){.program = qr_config_text(&quire->config, QR_CONFIG_READER_PROGRAM),
+                                                   .count_max = converters},
+                       err));
     work->context = (struct qr_handler_context){.db = quire->db,
                                                 .ids = &quire->ids,
                                                 .index = quire->index,
                                                 .artifacts = &quire->artifacts,
+                                                .reader = work->reader,
                                                 .work_dir = quire->work_dir};
     const struct qr_runner_options options = {
         .db = quire->db,
@@ -108,7 +121,7 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
         .handler_count = qr_handlers(&work->context, work->handlers),
         .plan = plan_of(quire),
         .slots = {[QR_QUEUE_EXPAND] = 1,
-                  [QR_QUEUE_CONVERT] = QR_MIN(2 * cores + 2, 16), /* several wait for one commit of the index */
+                  [QR_QUEUE_CONVERT] = converters,
                   [QR_QUEUE_EMBED] = QR_MIN(cores + 1, 8),
                   [QR_QUEUE_ASSETS] = 1,
                   [QR_QUEUE_DELETE] = 1},
@@ -124,6 +137,15 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
 
 /* ---- on and off ---- */
 
+/* Returns what was there. Before it goes: no request looks at it then. */
+static struct qr_work *set_work(struct quire *quire, struct qr_work *work)
+{
+    QR_HOLD(&quire->work_lock);
+    struct qr_work *before = quire->work;
+    quire->work = work;
+    return before;
+}
+
 qr_rc qr_instance_start_work(struct quire *quire, qr_err *err)
 {
     if (quire->work) {
@@ -134,10 +156,10 @@ qr_rc qr_instance_start_work(struct quire *quire, qr_err *err)
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while starting to work");
     }
     work->quire = quire;
-    quire->work = work;
     qr_rc rc = start_beat(work, err);
     rc = rc == QR_OK ? start_runner(work, err) : rc;
     rc = rc == QR_OK ? qr_beat_start(work->beat, err) : rc;
+    set_work(quire, work);
     if (rc != QR_OK) {
         (void)qr_instance_stop_work(quire, 0);
     }
@@ -146,15 +168,25 @@ qr_rc qr_instance_start_work(struct quire *quire, qr_err *err)
 
 bool qr_instance_stop_work(struct quire *quire, int64_t grace_ms)
 {
-    struct qr_work *work = quire->work;
+    struct qr_work *work = set_work(quire, NULL);
     if (!work) {
         return true;
     }
     qr_beat_free(work->beat);
     const bool all_ended = !work->runner || qr_runner_stop(work->runner, grace_ms);
-    quire->work = NULL;
     if (all_ended) { /* a handler that did not return still uses its context */
+        qr_reader_close(work->reader);
         qr_free(work);
     }
     return all_ended;
+}
+
+void qr_instance_ended_jobs(struct quire *quire, uint64_t ret_ended[static QR_QUEUE_END])
+{
+    struct qr_runner_stats stats = {0};
+    QR_HOLD(&quire->work_lock);
+    if (quire->work && quire->work->runner) {
+        qr_runner_stats(quire->work->runner, &stats);
+    }
+    memcpy(ret_ended, stats.ended, sizeof stats.ended);
 }

@@ -8,3 +8,5 @@ qr_rc qr_instance_start_work(struct quire *quire, qr_err *err);
 /* Waits up to `grace_ms` for what runs; what has not ended by then is handed back. Does nothing where there is none. False: a handler
  * did not return, and still uses what is open. */
 bool qr_instance_stop_work(struct quire *quire, int64_t grace_ms);
+/* Jobs that ended here since the work was started, by queue; 0 where none is run. May be called while it is stopped. */
+void qr_instance_ended_jobs(struct quire *quire, uint64_t ret_ended[static QR_QUEUE_END]);

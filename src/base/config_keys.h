@@ -32,6 +32,9 @@ QR_KEY_ENUM(LOG_LEVEL, "log.level", "info", "debug info warn error",
     "The least important lines that are logged, to standard error.")
 QR_KEY_ENUM(LOG_FORMAT, "log.format", "text", "text json",
     "Log lines as key=value or as JSON objects.")
+
+QR_KEY_PATH(READER_PROGRAM, "reader.program", "quire-reader",
+    "The program in which files are read, without any rights. A name alone is looked for beside the running program, then where Quire is installed.")
 /* clang-format on */
 
 #undef QR_KEY_PATH

@@ -27,6 +27,18 @@ struct qr_migration {
     const char *sql; /* several statements */
 };
 
+/* SQLite: what makes words of text for full-text search. In the schema it is FTS5's tokenizer `quire`. */
+struct qr_db_tokenizer {
+    /* One for each connection and table. */
+    qr_rc (*create)(void **ret_self, qr_err *err);
+    void (*free)(void *self);
+    /* Calls `fn` with the words in order, `is_same_place` for one at the place of the one before. The same text must always
+     * have the same words: to forget a text its words are made again. Ends with what `fn` returns where that is not QR_OK. */
+    qr_rc (*tokenize)(void *self, qr_str text, bool is_query,
+                      qr_rc (*fn)(void *arg, qr_str word, size_t start, size_t end, bool is_same_place), void *arg,
+                      qr_err *err);
+};
+
 struct qr_db_options {
     /* "sqlite:PATH", or a libpq connection string ("postgresql://…" or "postgres://…") */
     const char *url;
@@ -40,8 +52,9 @@ struct qr_db_options {
     int64_t wal_soft_bytes;       /* SQLite: background checkpoints begin. 0 = default */
     int64_t wal_hard_bytes;       /* SQLite: the writer empties the log itself. 0 = default */
     bool single_thread;           /* SQLite: writes run on the caller's thread, no thread is started: for simulations */
-    const char *vfs;              /* SQLite: tests put their own file layer here */
-    const struct qr_io *io;       /* for files we read ourselves. NULL = the system's */
+    const struct qr_db_tokenizer *tokenizer; /* SQLite; NULL = none */
+    const char *vfs;                         /* SQLite: tests put their own file layer here */
+    const struct qr_io *io;                  /* for files we read ourselves. NULL = the system's */
 };
 
 /* The defaults behind the zeros above; also the defaults of the configuration. */

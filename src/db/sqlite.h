@@ -37,6 +37,9 @@ qr_rc qr_sqlite_conn_get_i64(struct sqlite_conn *conn, const char *sql, int64_t 
 /* The failure that the connection's last call met. */
 qr_rc qr_sqlite_conn_fail(struct sqlite_conn *conn, int sqlite_rc, const char *doing, qr_err *err);
 
+/* Makes the tokenizer known to FTS5 as `quire` (sqlite_tokenizer.c). The rc is SQLite's. */
+int qr_sqlite_register_tokenizer(sqlite3 *handle, const struct qr_db_tokenizer *tokenizer);
+
 /* True after SQLite itself has rolled everything back (disk full, I/O error, out of memory). */
 static inline bool sqlite_conn_rolled_back(const struct sqlite_conn *conn)
 {
@@ -69,7 +72,8 @@ struct sqlite_db {
     int64_t read_deadline_ms;
     int64_t wal_soft_bytes, wal_hard_bytes;
     bool single_thread;
-    int64_t schema_known; /* the newest version this program knows */
+    const struct qr_db_tokenizer *tokenizer; /* may be NULL */
+    int64_t schema_known;                    /* the newest version this program knows */
     pthread_t writer_thread, checkpoint_thread;
 
     /* the writer thread's alone */

@@ -95,7 +95,7 @@ static int past_deadline(void *arg)
     return conn->deadline_mono_ms != 0 && qr_clock_mono_ms(conn->clock) > conn->deadline_mono_ms;
 }
 
-static qr_rc set_up(struct sqlite_conn *conn, enum sqlite_role role, qr_err *err)
+static qr_rc set_up(struct sqlite_conn *conn, const struct sqlite_db *db, enum sqlite_role role, qr_err *err)
 {
     sqlite3_extended_result_codes(conn->handle, 1);
     sqlite3_busy_timeout(conn->handle, SQLITE_BUSY_TIMEOUT_MS);
@@ -119,7 +119,8 @@ static qr_rc set_up(struct sqlite_conn *conn, enum sqlite_role role, qr_err *err
         sqlite3_progress_handler(conn->handle, PROGRESS_STEPS, past_deadline, conn);
         QR_TRY(qr_sqlite_conn_exec(conn, "PRAGMA query_only = ON", "setting up a connection", err));
     }
-    return QR_OK;
+    const int rc = db->tokenizer ? qr_sqlite_register_tokenizer(conn->handle, db->tokenizer) : SQLITE_OK;
+    return rc == SQLITE_OK ? QR_OK : qr_sqlite_conn_fail(conn, rc, "setting up full-text search", err);
 }
 
 qr_rc qr_sqlite_conn_open(struct sqlite_conn **ret_conn, const struct sqlite_db *db, enum sqlite_role role, qr_err *err)
@@ -141,7 +142,7 @@ qr_rc qr_sqlite_conn_open(struct sqlite_conn **ret_conn, const struct sqlite_db 
     } else if (sqlite3_db_readonly(conn->handle, "main") == 1) {
         rc = qr_fail(err, QR_CODE_DATA_READONLY, "%s cannot be written", db->path);
     } else {
-        rc = set_up(conn, role, err);
+        rc = set_up(conn, db, role, err);
     }
     if (rc != QR_OK) {
         qr_sqlite_conn_close(conn);

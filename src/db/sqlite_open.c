@@ -353,6 +353,7 @@ static struct sqlite_db *make_db(const struct qr_db_options *options)
     db->wal_hard_bytes = options->wal_hard_bytes;
     db->schema_known = (int64_t)options->migration_count;
     db->single_thread = options->single_thread;
+    db->tokenizer = options->tokenizer;
     db->queue_end = &db->queue;
     db->path = qr_copy_string(options->url + strlen("sqlite:"));
     db->vfs = options->vfs ? qr_copy_string(options->vfs) : NULL;

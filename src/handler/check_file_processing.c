@@ -19,9 +19,10 @@ static bool is_over_time(const struct qr_attempt *attempt, int64_t running_ms)
 static qr_rc take_result(struct qr_attempt *attempt, qr_str markdown, struct qr_stage_result *result, qr_err *err)
 {
     qr_str text;
-    QR_TRY(qr_document_take(attempt, markdown, result, &text, err));
+    QR_TRY(qr_document_take(attempt, markdown, NULL, result, &text, err));
     qr_document_keep_facts(&attempt->item, result);
-    if (result->warning_count > 0) { /* EMPTY-1: the file had something in it, but no text */
+    if (result->warning_count > 0 && strcmp(result->warnings[0].code, "empty") == 0) {
+        /* EMPTY-1: the file had something in it, but no text */
         result->warnings[0] = (struct qr_warning){"no_text", "the converter found no text in it"};
     }
     result->reached = QR_REACHED_TEXT;

@@ -21,13 +21,18 @@ static void fill(struct qr_chunk *chunk, size_t ordinal, const struct qr_piece *
     };
 }
 
+static qr_str title_of(const struct qr_item *item, qr_str text)
+{
+    const qr_str heading = qr_convert_title(text);
+    return heading.len ? heading : qr_str_of(item->name);
+}
+
 /* An empty text is one empty batch, which clears what an attempt before this one left. */
 static qr_rc write_pieces(struct qr_attempt *attempt, const struct qr_item *item, int64_t generation, qr_str text,
                           const struct qr_piece *pieces, size_t count, qr_err *err)
 {
     const struct qr_index_guard guard = qr_attempt_guard(attempt);
-    const qr_str heading = qr_convert_title(text);
-    const qr_str title = heading.len ? heading : qr_str_of(item->name);
+    const qr_str title = title_of(item, text);
     struct qr_chunk chunks[CHUNKS_A_BATCH];
     size_t at = 0;
     do {
@@ -43,28 +48,61 @@ static qr_rc write_pieces(struct qr_attempt *attempt, const struct qr_item *item
     return QR_OK;
 }
 
-qr_rc qr_write_text_chunks(struct qr_attempt *attempt, const struct qr_item *item, int64_t generation, qr_str text,
-                           int64_t *ret_chunk_count, int64_t *ret_token_count, qr_err *err)
+/* A note is what was typed, whatever it is called. */
+static const char *structure_of(const struct qr_item *item, qr_str text)
+{
+    return qr_convert_structure(item->type == QR_ITEM_NOTE ? (qr_str){0} : qr_str_of(item->name), text);
+}
+
+static qr_rc split(const struct qr_attempt *attempt, const struct qr_item *item, qr_str text, struct qr_arena *arena,
+                   struct qr_piece **ret_pieces, size_t *ret_count, int64_t *ret_token_count, qr_err *err)
 {
     const struct qr_settings *settings = &attempt->settings;
     const bool by_separator = strcmp(settings->chunking.strategy, "separator") == 0;
     const struct qr_split_options options = {
         .size_tokens = settings->chunking.size_tokens,
         .overlap_tokens = settings->chunking.overlap_tokens,
+        .mime = structure_of(item, text),
         .separator = by_separator ? qr_str_of(settings->chunking.separator) : (qr_str){0},
     };
+    QR_TRY(qr_split(text, &options, arena, ret_pieces, ret_count, err));
+    *ret_token_count = 0;
+    for (size_t i = 0; i < *ret_count; i++) {
+        *ret_token_count += (*ret_pieces)[i].token_count;
+    }
+    return QR_OK;
+}
+
+qr_rc qr_write_text_chunks(struct qr_attempt *attempt, const struct qr_item *item, int64_t generation, qr_str text,
+                           int64_t *ret_chunk_count, int64_t *ret_token_count, qr_err *err)
+{
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct qr_piece *pieces;
     size_t count;
-    int64_t token_count = 0;
-    QR_TRY(qr_split(text, &options, &arena, &pieces, &count, err));
+    QR_TRY(split(attempt, item, text, &arena, &pieces, &count, ret_token_count, err));
     QR_TRY(write_pieces(attempt, item, generation, text, pieces, count, err));
-    for (size_t i = 0; i < count; i++) {
-        token_count += pieces[i].token_count;
-    }
     *ret_chunk_count = (int64_t)count;
-    *ret_token_count = token_count;
+    return QR_OK;
+}
+
+qr_rc qr_split_text_chunks(struct qr_attempt *attempt, const struct qr_item *item, qr_str text,
+                           struct qr_chunk **ret_chunks, size_t *ret_count, int64_t *ret_token_count, qr_err *err)
+{
+    struct qr_arena *arena = attempt->run->arena;
+    struct qr_piece *pieces;
+    size_t count;
+    QR_TRY(split(attempt, item, text, arena, &pieces, &count, ret_token_count, err));
+    struct qr_chunk *chunks = qr_arena_array(arena, count + 1, sizeof chunks[0]);
+    if (!chunks) {
+        return qr_handler_out_of_memory(err);
+    }
+    const qr_str title = title_of(item, text);
+    for (size_t i = 0; i < count; i++) {
+        fill(&chunks[i], i, &pieces[i], text, title);
+    }
+    *ret_chunks = chunks;
+    *ret_count = count;
     return QR_OK;
 }
 

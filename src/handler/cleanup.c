@@ -12,7 +12,7 @@
 #include "store/change.h"
 #include "store/jobs_item.h"
 
-enum { ITEMS_A_STEP = 200 };
+enum { ITEMS_A_STEP = 32 }; /* in one transaction: others wait for it, and FTS5 forgets few rows as cheaply as many */
 
 struct step {
     struct qr_attempt *attempt;

@@ -3,8 +3,8 @@
 
 #include "handler/common.h"
 
-/* So many items are taken away before the index is made durable once more. */
-enum { QR_CLEANUP_WINDOW = 1000 };
+/* So many items are taken away before the index is made durable once more, and others are let go first. */
+enum { QR_CLEANUP_WINDOW = 256 };
 
 /* Removes items, children before their parents, all of which are deleting or below one that is: cancels their jobs, then
  * index rows, then artifacts and rows, then files (TYPE-8). Each step may be repeated. `has_index` false: the index store

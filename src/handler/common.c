@@ -46,24 +46,32 @@ static qr_rc fail_deleting(const char *what, qr_err *err)
     return qr_fail(err, QR_CODE_DELETING, "the %s is being deleted", what);
 }
 
+static qr_rc fail_gone(qr_err *err)
+{
+    return qr_fail(err, QR_CODE_NOT_FOUND, "the item is gone");
+}
+
+static qr_rc require_wanted(const struct qr_job *job, const struct qr_item *item, bool is_deleting, qr_err *err)
+{
+    if (is_deleting) {
+        return fail_deleting("item", err);
+    }
+    const bool is_wanted = !qr_job_type_is_stage(job->type) || qr_item_status_is_active(item->status);
+    if (item->generation != job->generation || !is_wanted) {
+        return qr_fail(err, QR_CODE_STALE, "generation %lld of the item is not wanted any more",
+                       (long long)job->generation);
+    }
+    return QR_OK;
+}
+
 static qr_rc look_at_item(struct qr_tx *tx, struct look *look, qr_err *err)
 {
     const struct qr_job *job = look->job;
     bool found, is_deleting;
     QR_TRY(qr_item_find(tx, job->item_id, look->arena, &found, &look->item, err));
-    if (!found) {
-        return qr_fail(err, QR_CODE_NOT_FOUND, "the item is gone");
-    }
+    QR_TRY(found ? QR_OK : fail_gone(err));
     QR_TRY(qr_item_path_is_deleting(tx, look->item.path, &is_deleting, err));
-    if (is_deleting) {
-        return fail_deleting("item", err);
-    }
-    const bool is_wanted = !qr_job_type_is_stage(job->type) || qr_item_status_is_active(look->item.status);
-    if (look->item.generation != job->generation || !is_wanted) {
-        return qr_fail(err, QR_CODE_STALE, "generation %lld of the item is not wanted any more",
-                       (long long)job->generation);
-    }
-    return QR_OK;
+    return require_wanted(job, &look->item, is_deleting, err);
 }
 
 static qr_rc fail_held(qr_err *err)
@@ -96,6 +104,11 @@ static qr_rc look_at_living_base(struct qr_tx *tx, void *arg, qr_err *err)
     return look->base.status == QR_BASE_DELETING ? fail_deleting("base", err) : QR_OK;
 }
 
+qr_rc qr_attempt_fail_lost(qr_err *err)
+{
+    return qr_fail(err, QR_CODE_LOST, "the job is not this worker's any more");
+}
+
 /* And whether the job is still this worker's: while it stood still, another may have been given it (FENCE-1). */
 static qr_rc look_again(struct qr_tx *tx, void *arg, qr_err *err)
 {
@@ -103,7 +116,7 @@ static qr_rc look_again(struct qr_tx *tx, void *arg, qr_err *err)
     bool is_held;
     QR_TRY(qr_jobs_runs_under(tx, look->job->id, look->job->fence, &is_held, err));
     if (!is_held) {
-        return qr_fail(err, QR_CODE_LOST, "the job is not this worker's any more");
+        return qr_attempt_fail_lost(err);
     }
     return qr_uuid_is_zero(look->job->item_id) ? look_at_living_base(tx, arg, err) : look_at_both(tx, arg, err);
 }
@@ -132,6 +145,141 @@ bool qr_attempt_begin(struct qr_attempt *attempt, struct qr_job_run *run, struct
     }
     qr_outcome_set(outcome, rc, NULL);
     return false;
+}
+
+/* ---- where an item comes from ---- */
+
+struct find_root {
+    const struct qr_item *item;
+    struct qr_arena *arena;
+    bool found;
+    struct qr_item root;
+};
+
+static qr_rc find_root(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct find_root *find = arg;
+    const qr_str path = find->item->path;
+    find->found = false;
+    for (size_t at = 0; !find->found && at + QR_UUID_BYTES < path.len; at += QR_UUID_BYTES) {
+        qr_uuid id;
+        memcpy(id.bytes, path.ptr + at, QR_UUID_BYTES);
+        QR_TRY(qr_item_find(tx, id, find->arena, &find->found, &find->root, err));
+        find->found = find->found && find->root.type == QR_ITEM_DIRECTORY && find->root.source.len;
+    }
+    return QR_OK;
+}
+
+/* ---- the look at several ---- */
+
+/* The last base and the last folder that were looked at: jobs that wait together are mostly of one. */
+struct looks {
+    struct qr_attempt *attempts;
+    struct qr_job_run *const *runs;
+    struct qr_outcome *const *outcomes;
+    size_t count;
+    struct qr_arena *arena;
+    bool has_base, has_folder;
+    struct qr_base base;
+    struct qr_settings settings;
+    qr_uuid folder_id;
+    bool folder_is_deleting;
+    const char *folder_options;
+};
+
+/* Whether it is one of those that a look finds: of anything else it is not the job's fault. */
+static bool is_answer(const qr_err *error)
+{
+    return error->code == QR_CODE_NOT_FOUND || error->code == QR_CODE_DELETING || error->code == QR_CODE_STALE ||
+           error->code == QR_CODE_BASE_FAILED;
+}
+
+static qr_rc look_at_shared_base(struct qr_tx *tx, struct looks *looks, qr_uuid base_id, qr_err *err)
+{
+    if (!looks->has_base || !qr_uuid_equal(looks->base.id, base_id)) {
+        bool found;
+        looks->has_base = false;
+        QR_TRY(qr_base_find(tx, base_id, looks->arena, &found, &looks->base, err));
+        if (!found) {
+            return qr_fail(err, QR_CODE_NOT_FOUND, "the base is gone");
+        }
+        QR_TRY(qr_settings_parse_text(looks->base.settings, looks->arena, &looks->settings, err));
+        looks->has_base = true;
+    }
+    if (looks->base.status == QR_BASE_DELETING) {
+        return fail_deleting("base", err);
+    }
+    return looks->base.status == QR_BASE_FAILED ? fail_held(err) : QR_OK;
+}
+
+static qr_rc look_at_folder(struct qr_tx *tx, struct looks *looks, const struct qr_item *item, qr_err *err)
+{
+    if (looks->has_folder && qr_uuid_equal(looks->folder_id, item->parent_id)) {
+        return QR_OK;
+    }
+    struct find_root find = {.item = item, .arena = looks->arena};
+    looks->has_folder = false;
+    QR_TRY(qr_item_path_is_deleting(tx, (qr_str){item->path.ptr, item->path.len - QR_UUID_BYTES},
+                                    &looks->folder_is_deleting, err));
+    QR_TRY(find_root(tx, &find, err));
+    looks->folder_options = find.found ? find.root.options : NULL;
+    looks->folder_id = item->parent_id;
+    looks->has_folder = true;
+    return QR_OK;
+}
+
+static qr_rc look_at_one(struct qr_tx *tx, struct looks *looks, size_t i, qr_err *err)
+{
+    const struct qr_job *job = looks->runs[i]->job;
+    struct qr_attempt *attempt = &looks->attempts[i];
+    struct qr_item *item = &attempt->item;
+    bool found;
+    QR_TRY(look_at_shared_base(tx, looks, job->base_id, err));
+    attempt->base = looks->base;
+    attempt->settings = looks->settings;
+    QR_TRY(qr_item_find(tx, job->item_id, looks->runs[i]->arena, &found, item, err));
+    QR_TRY(found ? QR_OK : fail_gone(err));
+    if (item->depth > 0) {
+        QR_TRY(look_at_folder(tx, looks, item, err));
+        attempt->source_options = looks->folder_options ? looks->folder_options : item->options;
+    }
+    const bool is_below_deleting = item->depth > 0 && looks->folder_is_deleting;
+    return require_wanted(job, item, is_below_deleting || item->status == QR_ITEM_DELETING, err);
+}
+
+static qr_rc look_at_all(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct looks *looks = arg;
+    looks->has_base = looks->has_folder = false;
+    for (size_t i = 0; i < looks->count; i++) {
+        struct qr_outcome *outcome = looks->outcomes[i];
+        *outcome = (struct qr_outcome){0};
+        const qr_rc rc = look_at_one(tx, looks, i, &outcome->error);
+        if (rc != QR_OK && !is_answer(&outcome->error)) {
+            *err = outcome->error;
+            return rc;
+        }
+        if (rc != QR_OK) {
+            qr_outcome_set(outcome, rc, NULL);
+        }
+    }
+    return QR_OK;
+}
+
+void qr_attempts_begin(struct qr_attempt *attempts, struct qr_job_run *const *runs, size_t count,
+                       struct qr_arena *arena, struct qr_outcome *const *outcomes)
+{
+    struct looks looks = {.attempts = attempts, .runs = runs, .outcomes = outcomes, .count = count, .arena = arena};
+    qr_err ignored = {0};
+    for (size_t i = 0; i < count; i++) {
+        attempts[i] = (struct qr_attempt){0};
+        start(&attempts[i], runs[i]);
+    }
+    if (count > 0 && qr_db_read(runs[0]->db, look_at_all, &looks, &ignored) != QR_OK) {
+        for (size_t i = 0; i < count; i++) {
+            *outcomes[i] = (struct qr_outcome){.kind = QR_OUTCOME_ALONE}; /* each finds out for itself */
+        }
+    }
 }
 
 bool qr_attempt_begin_base(struct qr_attempt *attempt, struct qr_job_run *run, uint32_t allowed,
@@ -187,12 +335,33 @@ static qr_rc guard(void *arg, qr_err *err)
     const struct qr_attempt *attempt = arg;
     struct hold hold = {.job = attempt->run->job};
     QR_TRY(qr_db_read(attempt->run->db, look_at_hold, &hold, err));
-    return hold.is_held ? QR_OK : qr_fail(err, QR_CODE_LOST, "the job is not this worker's any more");
+    return hold.is_held ? QR_OK : qr_attempt_fail_lost(err);
 }
 
 struct qr_index_guard qr_attempt_guard(struct qr_attempt *attempt)
 {
     return (struct qr_index_guard){guard, attempt};
+}
+
+struct holds {
+    struct qr_index_document *documents;
+    size_t count;
+};
+
+static qr_rc look_at_holds(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct holds *holds = arg;
+    for (size_t i = 0; i < holds->count; i++) {
+        const struct qr_attempt *attempt = holds->documents[i].owner;
+        const struct qr_job *job = attempt->run->job;
+        QR_TRY(qr_jobs_runs_under(tx, job->id, job->fence, &holds->documents[i].is_wanted, err));
+    }
+    return QR_OK;
+}
+
+qr_rc qr_attempts_guard(struct qr_index_document *documents, size_t count, void *arg, qr_err *err)
+{
+    return qr_db_read(arg, look_at_holds, &(struct holds){documents, count}, err);
 }
 
 /* ---- what the settings name ---- */
@@ -299,29 +468,6 @@ qr_rc qr_job_roots(const struct qr_job_run *run, const char **ret_what, qr_uuid 
         return qr_fail(err, QR_CODE_INTERNAL, "the job's arguments are not JSON");
     }
     return parse_roots(args, run, ret_what, ret_roots, ret_count, err);
-}
-
-/* ---- where an item comes from ---- */
-
-struct find_root {
-    const struct qr_item *item;
-    struct qr_arena *arena;
-    bool found;
-    struct qr_item root;
-};
-
-static qr_rc find_root(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct find_root *find = arg;
-    const qr_str path = find->item->path;
-    find->found = false;
-    for (size_t at = 0; !find->found && at + QR_UUID_BYTES < path.len; at += QR_UUID_BYTES) {
-        qr_uuid id;
-        memcpy(id.bytes, path.ptr + at, QR_UUID_BYTES);
-        QR_TRY(qr_item_find(tx, id, find->arena, &find->found, &find->root, err));
-        find->found = find->found && find->root.type == QR_ITEM_DIRECTORY && find->root.source.len;
-    }
-    return QR_OK;
 }
 
 qr_rc qr_find_source_root(struct qr_db *db, const struct qr_item *item, struct qr_arena *arena, bool *ret_found,

@@ -10,7 +10,8 @@ struct qr_attempt {
     struct qr_handler_context *context;
     struct qr_base base;
     struct qr_settings settings;
-    struct qr_item item; /* of jobs about an item; else its id is all zero */
+    struct qr_item item;        /* of jobs about an item; else its id is all zero */
+    const char *source_options; /* of the folder that it came with; NULL = not looked up yet */
     /* made when they are asked for, unless they are the context's */
     struct qr_provider *own_provider;
     struct qr_processor *own_processor;
@@ -28,12 +29,20 @@ bool qr_attempt_begin(struct qr_attempt *attempt, struct qr_job_run *run, struct
 bool qr_attempt_begin_base(struct qr_attempt *attempt, struct qr_job_run *run, uint32_t allowed,
                            struct qr_outcome *outcome);
 
+/* GEN-1 of several jobs about items at once: one read, in which what they share is loaded once, into `arena`. An outcome that
+ * stays QR_OUTCOME_NONE: the attempt has begun. */
+void qr_attempts_begin(struct qr_attempt *attempts, struct qr_job_run *const *runs, size_t count,
+                       struct qr_arena *arena, struct qr_outcome *const *outcomes);
+
 /* The look again: before a step that is paid for or slow. Nothing is loaded. */
 qr_rc qr_attempt_check(struct qr_attempt *attempt, qr_err *err);
 /* Between batches: `cancelled` when the attempt is to end. */
 qr_rc qr_attempt_go_on(const struct qr_attempt *attempt, qr_err *err);
+qr_rc qr_attempt_fail_lost(qr_err *err);
 /* For index writes: whether the job still runs under its fence. */
 struct qr_index_guard qr_attempt_guard(struct qr_attempt *attempt);
+/* The same for qr_index_write_documents; the owner of a document is its attempt. */
+qr_index_documents_guard_fn qr_attempts_guard;
 
 /* NULL where the base embeds nothing. Not to be freed: qr_attempt_done does it. */
 qr_rc qr_attempt_provider(struct qr_attempt *attempt, struct qr_provider **ret_provider, qr_err *err);

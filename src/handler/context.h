@@ -4,6 +4,7 @@
 #include "artifact/artifact.h"
 #include "convert/analyser.h"
 #include "convert/processor.h"
+#include "convert/reader.h"
 #include "embed/provider.h"
 #include "index/index.h"
 #include "job/handler.h"
@@ -17,7 +18,8 @@ struct qr_handler_context {
     struct qr_uuid_gen *ids;
     struct qr_index_set *index;
     const struct qr_artifacts *artifacts;
-    const char *work_dir; /* for converters that leave files */
+    struct qr_reader *reader; /* through which foreign bytes are converted */
+    const char *work_dir;     /* for converters that leave files */
     /* Tests put their own here; NULL = by the base's settings. */
     struct qr_provider *provider;
     struct qr_processor *processor;

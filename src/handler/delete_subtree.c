@@ -32,15 +32,16 @@ static qr_rc next_window(struct qr_tx *tx, void *arg, qr_err *err)
                        : QR_OK;
 }
 
-/* Jobs that bring items on their way. */
+/* Jobs that bring items on their way, whether they wait or run. */
 static qr_rc look_for_others(struct qr_tx *tx, void *arg, qr_err *err)
 {
     static const enum qr_queue queues[] = {QR_QUEUE_EXPAND, QR_QUEUE_CONVERT, QR_QUEUE_EMBED};
+    static const enum qr_job_state states[] = {QR_JOB_QUEUED, QR_JOB_RUNNING};
     bool *others_wait = arg;
     *others_wait = false;
-    for (size_t i = 0; i < QR_COUNT(queues) && !*others_wait; i++) {
+    for (size_t i = 0; i < QR_COUNT(queues) * QR_COUNT(states) && !*others_wait; i++) {
         int64_t count;
-        QR_TRY(qr_jobs_count(tx, queues[i], QR_JOB_QUEUED, 1, &count, err));
+        QR_TRY(qr_jobs_count(tx, queues[i / QR_COUNT(states)], states[i % QR_COUNT(states)], 1, &count, err));
         *others_wait = count > 0;
     }
     return QR_OK;

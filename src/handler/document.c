@@ -7,7 +7,7 @@
 
 #include "base/fs.h"
 #include "base/hash.h"
-#include "convert/convert.h"
+#include "handler/reading.h"
 #include "store/assets.h"
 
 enum { ASSETS_MAX = 1000 };
@@ -188,15 +188,16 @@ qr_rc qr_document_keep_text(struct qr_attempt *attempt, qr_str text, struct qr_s
     return QR_OK;
 }
 
-qr_rc qr_document_take(struct qr_attempt *attempt, qr_str bytes, struct qr_stage_result *result, qr_str *ret_text,
-                       qr_err *err)
+qr_rc qr_document_take(struct qr_attempt *attempt, qr_str bytes, const char *name, struct qr_stage_result *result,
+                       qr_str *ret_text, qr_err *err)
 {
-    qr_str text;
-    const char *mime, *title;
-    QR_TRY(qr_convert_text(bytes, attempt->run->arena, &text, &mime, &title, &result->warnings, &result->warning_count,
-                           err));
-    result->title = title;
-    result->mime = attempt->item.mime[0] ? NULL : mime;
+    struct qr_converted converted = {0};
+    QR_TRY(qr_attempt_convert(attempt, bytes, name, &converted, err));
+    qr_str text = converted.text;
+    result->title = converted.title;
+    result->mime = attempt->item.mime[0] ? NULL : converted.source_mime;
+    result->warnings = converted.warnings;
+    result->warning_count = converted.warning_count;
     QR_TRY(take_test_assets(attempt, text, result, err));
     QR_TRY(add_asset_texts(attempt, result, &text, err));
     QR_TRY(qr_document_keep_text(attempt, text, result, err));

@@ -16,11 +16,17 @@ static qr_handler_fn *const functions[QR_JOB_TYPE_END] = {
     [QR_JOB_PURGE] = qr_handle_purge,
 };
 
+/* Those for which doing several at once is less work. */
+static qr_handler_many_fn *const several[QR_JOB_TYPE_END] = {
+    [QR_JOB_PROCESS_DOCUMENT] = qr_handle_process_documents,
+};
+
 size_t qr_handlers(struct qr_handler_context *context, struct qr_handler ret_handlers[static QR_JOB_TYPE_END])
 {
     size_t count = 0;
     for (enum qr_job_type type = QR_JOB_PREPARE_ROOT; type < QR_JOB_TYPE_END; type++) {
-        ret_handlers[count++] = (struct qr_handler){qr_job_type_info(type)->name, functions[type], context};
+        ret_handlers[count++] = (struct qr_handler){
+            .type = qr_job_type_info(type)->name, .fn = functions[type], .arg = context, .many = several[type]};
     }
     return count;
 }

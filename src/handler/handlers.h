@@ -5,6 +5,7 @@
 
 qr_handler_fn qr_handle_prepare_root;
 qr_handler_fn qr_handle_process_document;
+qr_handler_many_fn qr_handle_process_documents;
 qr_handler_fn qr_handle_check_file_processing;
 qr_handler_fn qr_handle_chunk_document;
 qr_handler_fn qr_handle_index_chunks;

@@ -2,12 +2,13 @@
  *
  * A folder's entries and its living children are both in the order of their names, so one pass over both finds what is new,
  * changed, due or gone. Only differences are reported, in parts; the plan writes them. Nothing is called gone before the
- * whole folder was read. An attempt that is repeated finds its own parts as known and goes on behind them. */
+ * whole folder was read. An attempt that is repeated finds its own parts as known and goes on behind them. A folder in it that
+ * is known is looked at first: one that has not changed is no difference. */
 #include "base/failpoint.h"
 #include "base/json.h"
 #include "handler/common.h"
 #include "handler/handlers.h"
-#include "source/walk.h"
+#include "handler/same_folder.h"
 
 enum { ROWS_A_PAGE = 1000 };
 
@@ -22,6 +23,8 @@ struct expansion {
     struct qr_entry *entries; /* in the order of their names; none for a container without a source */
     size_t entry_count;
     bool is_empty; /* nothing at all is in the folder */
+    struct qr_walk_options options;
+    struct qr_same_look look;
 
     /* the living children, a page at a time */
     struct qr_arena page_arena;
@@ -80,10 +83,11 @@ static qr_rc read_folder(struct expansion *expansion, qr_err *err)
     bool found;
     struct qr_item root;
     QR_TRY(qr_find_source_root(attempt->run->db, &attempt->item, arena, &found, &root, err));
-    struct qr_walk_options options = {
+    expansion->options = (struct qr_walk_options){
         .root = root.source.ptr, .folder = attempt->item.source.ptr, .entries_max = attempt->settings.limits.items_max};
-    QR_TRY(read_options(root.options, arena, &options, err));
-    return qr_walk(&options, arena, &expansion->entries, &expansion->entry_count, &expansion->is_empty, err);
+    expansion->look = (struct qr_same_look){.attempt = attempt, .options = &expansion->options};
+    QR_TRY(read_options(root.options, arena, &expansion->options, err));
+    return qr_walk(&expansion->options, arena, &expansion->entries, &expansion->entry_count, &expansion->is_empty, err);
 }
 
 static qr_rc check_depth(const struct expansion *expansion, qr_err *err)
@@ -174,24 +178,34 @@ static enum qr_item_type type_of(const struct qr_entry *entry)
     return entry->is_folder ? QR_ITEM_DIRECTORY : QR_ITEM_FILE;
 }
 
-static qr_rc describe_entry(struct expansion *expansion, const struct qr_entry *entry, struct qr_found_child *child,
-                            qr_err *err)
+/* The path of an entry, in the arena. */
+static qr_rc source_of(const struct expansion *expansion, const struct qr_entry *entry, struct qr_arena *arena,
+                       qr_str *ret_source, qr_err *err)
 {
-    struct qr_arena *arena = &expansion->part_arena;
     const qr_str folder = expansion->attempt->item.source;
     const size_t folder_len = folder.len && folder.ptr[folder.len - 1] == '/' ? folder.len - 1 : folder.len;
     char *source = qr_arena_alloc(arena, folder_len + 1 + entry->name.len + 1);
-    const char *name = qr_arena_copy_utf8(arena, entry->name);
-    if (!source || !name) {
+    if (!source) {
         return qr_handler_out_of_memory(err);
     }
     memcpy(source, folder.ptr, folder_len);
     source[folder_len] = '/';
     memcpy(source + folder_len + 1, entry->name.ptr, entry->name.len);
+    *ret_source = (qr_str){source, folder_len + 1 + entry->name.len};
+    return QR_OK;
+}
+
+static qr_rc describe_entry(struct expansion *expansion, const struct qr_entry *entry, struct qr_found_child *child,
+                            qr_err *err)
+{
+    const char *name = qr_arena_copy_utf8(&expansion->part_arena, entry->name);
+    if (!name) {
+        return qr_handler_out_of_memory(err);
+    }
+    QR_TRY(source_of(expansion, entry, &expansion->part_arena, &child->source, err));
     child->type = type_of(entry);
     child->key = entry->name;
     child->name = qr_str_of(name);
-    child->source = (qr_str){source, folder_len + 1 + entry->name.len};
     child->size_bytes = entry->error ? -1 : entry->size_bytes;
     child->mtime_ns = entry->mtime_ns;
     if (entry->error) {
@@ -230,8 +244,21 @@ static bool is_due(const struct expansion *expansion, const struct qr_child_row 
 static bool is_changed(const struct qr_child_row *row, const struct qr_entry *entry)
 {
     const bool is_first = row->generation == 1 && qr_item_status_is_active(row->status);
-    return row->size_bytes >= 0 && entry->size_bytes >= 0 && !is_first &&
-           (row->size_bytes != entry->size_bytes || row->mtime_ns != entry->mtime_ns);
+    return !is_first && qr_file_differs(row, entry);
+}
+
+static qr_rc is_same(struct expansion *expansion, const struct qr_child_row *row, const struct qr_entry *entry,
+                     bool *ret_is, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    qr_str source;
+    *ret_is = false;
+    if (row->status != QR_ITEM_COMPLETED || entry->error) {
+        return QR_OK;
+    }
+    QR_TRY(source_of(expansion, entry, &arena, &source, err));
+    return qr_folder_is_same(&expansion->look, row->id, source, ret_is, err);
 }
 
 static qr_rc compare_folder(struct expansion *expansion, const struct qr_child_row *row, const struct qr_entry *entry,
@@ -239,10 +266,11 @@ static qr_rc compare_folder(struct expansion *expansion, const struct qr_child_r
 {
     const bool was_seen = row->seen_generation >= expansion->attempt->item.generation;
     const bool will_look = row->status == QR_ITEM_PREPARING;
-    if (is_due(expansion, row) || (!was_seen && !will_look)) {
-        return add_entry(expansion, QR_CHILD_WANTED, row->id, entry, err);
+    bool is_left = !is_due(expansion, row) && (was_seen || will_look);
+    if (!is_left && !is_due(expansion, row)) {
+        QR_TRY(is_same(expansion, row, entry, &is_left, err));
     }
-    return QR_OK;
+    return is_left ? QR_OK : add_entry(expansion, QR_CHILD_WANTED, row->id, entry, err);
 }
 
 static qr_rc compare_file(struct expansion *expansion, const struct qr_child_row *row, const struct qr_entry *entry,

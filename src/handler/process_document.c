@@ -1,5 +1,8 @@
 /* process-document: from the source to canonical text; small documents go on to their chunks inside the same claim (TYPE-4).
  *
+ * Small documents that wait together are done together: one look at all of them, one write to the index. What is not small, or
+ * meets any trouble on the way that is not its own, is left to be done alone.
+ *
  * Where the bytes come from (REIDX-5): those that Quire owns for this generation; else the path as it is now; else the newest
  * that Quire owns; else the text of an earlier generation as it is, with the warning `source_missing`. */
 #include "base/hash.h"
@@ -100,10 +103,13 @@ static qr_rc keep_source(struct qr_attempt *attempt, const struct source *source
                          qr_err *err)
 {
     struct qr_arena *arena = attempt->run->arena;
-    struct qr_item root;
-    bool found;
-    QR_TRY(qr_find_source_root(attempt->run->db, &attempt->item, arena, &found, &root, err));
-    if (!asks_for_copy(root.options)) {
+    if (!attempt->source_options) {
+        struct qr_item root;
+        bool found;
+        QR_TRY(qr_find_source_root(attempt->run->db, &attempt->item, arena, &found, &root, err));
+        attempt->source_options = root.options ? root.options : "";
+    }
+    if (!asks_for_copy(attempt->source_options)) {
         return QR_OK;
     }
     struct qr_new_artifact *artifact = qr_arena_alloc(arena, sizeof *artifact);
@@ -121,12 +127,13 @@ static qr_rc keep_source(struct qr_attempt *attempt, const struct source *source
 
 /* ---- how far it goes ---- */
 
+static bool goes_on_to_chunks(const struct qr_attempt *attempt, qr_str text)
+{
+    return text.len <= SMALL_TEXT_BYTES && (attempt->item.wanted & QR_WANT_CHUNK);
+}
+
 static qr_rc go_on_to_chunks(struct qr_attempt *attempt, qr_str text, struct qr_stage_result *result, qr_err *err)
 {
-    result->reached = QR_REACHED_TEXT;
-    if (text.len > SMALL_TEXT_BYTES || !(attempt->item.wanted & QR_WANT_CHUNK)) {
-        return QR_OK;
-    }
     QR_TRY(qr_index_require_own(attempt, err));
     QR_TRY(qr_write_text_chunks(attempt, &attempt->item, attempt->item.generation, text, &result->chunk_count,
                                 &result->token_count, err));
@@ -151,8 +158,9 @@ static qr_rc reuse_text(struct qr_attempt *attempt, const struct source *source,
 static qr_rc take_text(struct qr_attempt *attempt, const struct source *source, struct qr_stage_result *result,
                        qr_str *ret_text, qr_err *err)
 {
-    QR_TRY(source->is_text ? reuse_text(attempt, source, result, ret_text, err)
-                           : qr_document_take(attempt, qr_buf_str(&source->bytes), result, ret_text, err));
+    QR_TRY(source->is_text
+               ? reuse_text(attempt, source, result, ret_text, err)
+               : qr_document_take(attempt, qr_buf_str(&source->bytes), attempt->item.name, result, ret_text, err));
     if (!source->is_fallback) {
         return QR_OK;
     }
@@ -160,10 +168,15 @@ static qr_rc take_text(struct qr_attempt *attempt, const struct source *source, 
     return qr_document_warn(attempt, result, "source_missing", "the file is gone; what was read before was used", err);
 }
 
-static qr_rc process(struct qr_attempt *attempt, struct qr_stage_result *result, qr_err *err)
+static bool has_processor(const struct qr_attempt *attempt)
+{
+    return qr_settings_has_processor(&attempt->settings, qr_str_of(attempt->item.name));
+}
+
+/* Up to the text, or to the ticket of a file processor. */
+static qr_rc process(struct qr_attempt *attempt, struct qr_stage_result *result, qr_str *ret_text, qr_err *err)
 {
     QR_CLEANUP(source_done) struct source source = {0};
-    qr_str text;
     QR_TRY(read_source(attempt, &source, err));
     if (!source.is_text) {
         note_facts(&source, result);
@@ -171,11 +184,33 @@ static qr_rc process(struct qr_attempt *attempt, struct qr_stage_result *result,
     if (source.is_from_path) {
         QR_TRY(keep_source(attempt, &source, result, err));
     }
-    if (!source.is_text && qr_settings_has_processor(&attempt->settings, qr_str_of(attempt->item.name))) {
+    if (!source.is_text && has_processor(attempt)) {
         return qr_document_submit(attempt, result, err);
     }
-    QR_TRY(take_text(attempt, &source, result, &text, err));
-    return go_on_to_chunks(attempt, text, result, err);
+    QR_TRY(take_text(attempt, &source, result, ret_text, err));
+    result->reached = QR_REACHED_TEXT;
+    return QR_OK;
+}
+
+static qr_rc process_alone(struct qr_attempt *attempt, struct qr_stage_result *result, qr_err *err)
+{
+    qr_str text;
+    QR_TRY(process(attempt, result, &text, err));
+    return result->reached == QR_REACHED_TEXT && goes_on_to_chunks(attempt, text)
+               ? go_on_to_chunks(attempt, text, result, err)
+               : QR_OK;
+}
+
+static void set_outcome(const struct qr_attempt *attempt, qr_rc rc, struct qr_stage_result *result,
+                        struct qr_outcome *outcome)
+{
+    if (rc != QR_OK && result) {
+        qr_document_discard(attempt, result);
+    }
+    qr_outcome_set(outcome, rc, result);
+    if (rc == QR_OK && (result->reached == QR_REACHED_TEXT || result->reached == QR_REACHED_CHUNKS)) {
+        outcome->level = QR_RELAXED; /* lost with the power, it is done again: nothing was promised or paid for */
+    }
 }
 
 void qr_handle_process_document(struct qr_job_run *run, struct qr_outcome *ret_outcome)
@@ -186,12 +221,114 @@ void qr_handle_process_document(struct qr_job_run *run, struct qr_outcome *ret_o
     }
     struct qr_stage_result *result = qr_arena_alloc(run->arena, sizeof *result);
     const qr_rc rc =
-        result ? process(&attempt, result, &ret_outcome->error) : qr_handler_out_of_memory(&ret_outcome->error);
-    if (rc != QR_OK && result) {
-        qr_document_discard(&attempt, result);
+        result ? process_alone(&attempt, result, &ret_outcome->error) : qr_handler_out_of_memory(&ret_outcome->error);
+    set_outcome(&attempt, rc, result, ret_outcome);
+}
+
+/* ---- several ---- */
+
+/* The documents of a claim that are done together. */
+struct several {
+    struct qr_attempt attempts[QR_TOGETHER_MAX];
+    struct qr_stage_result *results[QR_TOGETHER_MAX];
+    struct qr_outcome *const *outcomes;
+    size_t count;
+    /* those whose chunks are to be written */
+    struct qr_index_document documents[QR_TOGETHER_MAX];
+    size_t positions[QR_TOGETHER_MAX]; /* of each among the attempts */
+    size_t document_count;
+};
+
+static qr_rc add_document(struct several *several, size_t i, qr_str text, qr_err *err)
+{
+    struct qr_attempt *attempt = &several->attempts[i];
+    struct qr_stage_result *result = several->results[i];
+    struct qr_chunk *chunks;
+    size_t count;
+    QR_TRY(qr_split_text_chunks(attempt, &attempt->item, text, &chunks, &count, &result->token_count, err));
+    QR_TRY(qr_attempt_go_on(attempt, err));
+    result->chunk_count = (int64_t)count;
+    several->positions[several->document_count] = i;
+    several->documents[several->document_count++] = (struct qr_index_document){.item_id = attempt->item.id,
+                                                                               .generation = attempt->item.generation,
+                                                                               .chunks = chunks,
+                                                                               .count = count,
+                                                                               .owner = attempt};
+    return QR_OK;
+}
+
+/* True: it waits for its chunks to be written. Else its outcome is set. */
+static bool take_one(struct several *several, size_t i)
+{
+    struct qr_attempt *attempt = &several->attempts[i];
+    struct qr_outcome *outcome = several->outcomes[i];
+    if (attempt->item.size_bytes > SMALL_TEXT_BYTES || has_processor(attempt)) {
+        outcome->kind = QR_OUTCOME_ALONE;
+        return false;
     }
-    qr_outcome_set(ret_outcome, rc, result);
-    if (rc == QR_OK && (result->reached == QR_REACHED_TEXT || result->reached == QR_REACHED_CHUNKS)) {
-        ret_outcome->level = QR_RELAXED; /* lost with the power, it is done again: nothing was promised or paid for */
+    struct qr_stage_result *result = qr_arena_alloc(attempt->run->arena, sizeof *result);
+    several->results[i] = result;
+    qr_str text;
+    qr_rc rc = result ? process(attempt, result, &text, &outcome->error) : qr_handler_out_of_memory(&outcome->error);
+    const bool goes_on = rc == QR_OK && goes_on_to_chunks(attempt, text);
+    rc = goes_on ? add_document(several, i, text, &outcome->error) : rc;
+    if (!goes_on || rc != QR_OK) {
+        set_outcome(attempt, rc, result, outcome);
     }
+    return goes_on && rc == QR_OK;
+}
+
+static qr_rc write_to_index(struct several *several, qr_err *err)
+{
+    struct qr_attempt *first = &several->attempts[several->positions[0]];
+    QR_TRY(qr_index_require_own(first, err));
+    return qr_index_write_documents(first->context->index, first->base.id, several->documents, several->document_count,
+                                    qr_attempts_guard, first->run->db, err);
+}
+
+/* All of one base. An error may be one document's alone: then each finds out for itself. */
+static void write_documents(struct several *several)
+{
+    qr_err ignored = {0};
+    const bool is_written = several->document_count > 0 && write_to_index(several, &ignored) == QR_OK;
+    for (size_t k = 0; k < several->document_count; k++) {
+        const size_t i = several->positions[k];
+        struct qr_attempt *attempt = &several->attempts[i];
+        struct qr_outcome *outcome = several->outcomes[i];
+        if (!is_written) {
+            qr_document_discard(attempt, several->results[i]);
+            outcome->kind = QR_OUTCOME_ALONE;
+            continue;
+        }
+        several->results[i]->reached = qr_reached_with_chunks(attempt);
+        set_outcome(attempt, several->documents[k].is_wanted ? QR_OK : qr_attempt_fail_lost(&outcome->error),
+                    several->results[i], outcome);
+    }
+    several->document_count = 0;
+}
+
+void qr_handle_process_documents(struct qr_job_run *const *runs, size_t count, struct qr_outcome *const *ret_outcomes)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct several *several = qr_arena_alloc(&arena, sizeof *several);
+    if (!several) {
+        for (size_t i = 0; i < count; i++) {
+            ret_outcomes[i]->kind = QR_OUTCOME_ALONE;
+        }
+        return;
+    }
+    *several = (struct several){.outcomes = ret_outcomes, .count = count};
+    qr_attempts_begin(several->attempts, runs, count, &arena, ret_outcomes);
+    const struct qr_attempt *before = NULL; /* the last one that waits to be written */
+    for (size_t i = 0; i < count; i++) {
+        if (ret_outcomes[i]->kind != QR_OUTCOME_NONE) {
+            continue;
+        }
+        if (before && !qr_uuid_equal(before->base.id, several->attempts[i].base.id)) {
+            write_documents(several);
+        }
+        before = take_one(several, i) ? &several->attempts[i] : before;
+    }
+    write_documents(several);
 }

@@ -11,24 +11,6 @@ enum {
     LAGGING_BYTES_MAX = 256 << 10, /* then a writer brings the text search up to date: a search must not wait long */
 };
 
-/* ---- taking and giving back ---- */
-
-struct taken {
-    struct qr_index_set *set;
-    struct index_store *store;
-};
-
-static void give_back(struct taken *taken)
-{
-    if (taken->store) {
-        qr_index_give(taken->set, taken->store);
-    }
-}
-
-#define TAKE(name, set, base_id, err)                                                                                  \
-    QR_CLEANUP(give_back) struct taken name = {(set), NULL};                                                           \
-    QR_TRY(qr_index_take((set), (base_id), &name.store, (err)))
-
 static qr_rc read_store(struct qr_index_set *set, qr_uuid base_id, qr_tx_fn *fn, void *request, qr_err *err)
 {
     TAKE(taken, set, base_id, err);
@@ -104,6 +86,7 @@ struct change {
     const struct rows_driver *rows;
     qr_uuid base_id;
     const struct qr_index_guard *guard; /* may be NULL */
+    bool asks;                          /* `fn` asks a guard itself */
     qr_tx_fn *fn;
     void *request;
 };
@@ -142,9 +125,11 @@ static bool count_write(struct qr_index_set *set, struct index_store *store, siz
     return is_much;
 }
 
-static uint64_t count_of_writes(struct qr_index_set *set, const struct index_store *store)
+/* Gives the writes that will be known when all rows are that there are now. */
+static uint64_t begin_catching_up(struct qr_index_set *set, struct index_store *store)
 {
     QR_HOLD(&set->lock);
+    store->lagging_bytes = 0;
     return store->writes;
 }
 
@@ -154,7 +139,7 @@ static qr_rc catch_up(struct qr_index_set *set, struct index_store *store, qr_er
     if (!set->rows->catch_up) {
         return QR_OK;
     }
-    const uint64_t writes = count_of_writes(set, store);
+    const uint64_t writes = begin_catching_up(set, store);
     struct rows_store request = {.base_id = store->base_id};
     do {
         QR_TRY(qr_db_write(store->db, QR_RELAXED, set->rows->catch_up, &request, err));
@@ -164,11 +149,30 @@ static qr_rc catch_up(struct qr_index_set *set, struct index_store *store, qr_er
     return QR_OK;
 }
 
+/* X6: nothing else can be shown, and behind the writer a search would wait for as long as there is something to index. */
+static bool is_searchable(struct qr_index_set *set, const struct index_store *store)
+{
+    QR_HOLD(&set->lock);
+    return store->searchable > 0 && store->searchable >= store->synced;
+}
+
+/* Where nothing can be written, a search finds what it found before. */
+static bool is_no_reason_to_fail(qr_rc rc)
+{
+    return rc == QR_FULL || rc == QR_IO || rc == QR_DENIED || rc == QR_UNAVAILABLE || rc == QR_TIMEOUT;
+}
+
+qr_rc qr_index_make_searchable(struct qr_index_set *set, struct index_store *store, qr_err *err)
+{
+    const qr_rc rc = is_searchable(set, store) ? QR_OK : catch_up(set, store, err);
+    return is_no_reason_to_fail(rc) ? QR_OK : rc;
+}
+
 static qr_rc make_write(struct qr_index_set *set, struct index_store *store, struct change *change, size_t bytes,
                         qr_err *err)
 {
     change->rows = set->rows;
-    const bool takes_turns = !set->dir && change->guard && change->guard->fn;
+    const bool takes_turns = !set->dir && (change->asks || (change->guard && change->guard->fn));
     if (takes_turns) {
         qr_mutex_lock(&set->guard_turn);
     }
@@ -182,14 +186,18 @@ static qr_rc make_write(struct qr_index_set *set, struct index_store *store, str
     return is_lagging ? catch_up(set, store, err) : QR_OK;
 }
 
+static size_t chunk_bytes(const struct qr_chunk *chunk)
+{
+    return chunk->text.len + chunk->heading.len + chunk->title.len;
+}
+
 /* How many of the chunks go into one transaction. */
 static size_t fitting_chunks(const struct qr_chunk *chunks, size_t count, size_t *ret_bytes)
 {
     size_t fitting = 0;
     *ret_bytes = 0;
     while (fitting < QR_MIN(count, WRITE_ROWS_MAX) && *ret_bytes < WRITE_BYTES_MAX) {
-        const struct qr_chunk *chunk = &chunks[fitting++];
-        *ret_bytes += chunk->text.len + chunk->heading.len + chunk->title.len;
+        *ret_bytes += chunk_bytes(&chunks[fitting++]);
     }
     return fitting;
 }
@@ -214,6 +222,70 @@ qr_rc qr_index_write_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid i
         QR_TRY(make_write(set, taken.store, &change, bytes, err));
         done += request.count;
     } while (done < count);
+    return QR_OK;
+}
+
+/* Documents that share a transaction. */
+struct documents {
+    const struct rows_driver *rows;
+    qr_uuid base_id;
+    struct qr_index_document *documents;
+    size_t count;
+    qr_index_documents_guard_fn *guard;
+    void *arg;
+};
+
+static qr_rc write_documents(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct documents *all = arg;
+    QR_TRY(all->guard(all->documents, all->count, all->arg, err)); /* X2 */
+    for (size_t i = 0; i < all->count; i++) {
+        const struct qr_index_document *document = &all->documents[i];
+        struct rows_write request = {
+            .base_id = all->base_id,
+            .item_id = document->item_id,
+            .generation = document->generation,
+            .chunks = document->chunks,
+            .count = document->count,
+        };
+        if (document->is_wanted) {
+            QR_TRY(all->rows->write_chunks(tx, &request, err));
+        }
+    }
+    return QR_OK;
+}
+
+/* How many of the documents go into one transaction; at least one. */
+static size_t fitting_documents(const struct qr_index_document *documents, size_t count, size_t *ret_bytes)
+{
+    size_t fitting = 0, rows = 0;
+    *ret_bytes = 0;
+    while (fitting < count && rows < WRITE_ROWS_MAX && *ret_bytes < WRITE_BYTES_MAX) {
+        const struct qr_index_document *document = &documents[fitting++];
+        rows += document->count;
+        for (size_t i = 0; i < document->count; i++) {
+            *ret_bytes += chunk_bytes(&document->chunks[i]);
+        }
+    }
+    return fitting;
+}
+
+qr_rc qr_index_write_documents(struct qr_index_set *set, qr_uuid base_id, struct qr_index_document *documents,
+                               size_t count, qr_index_documents_guard_fn *guard, void *arg, qr_err *err)
+{
+    TAKE(taken, set, base_id, err);
+    for (size_t done = 0; done < count;) {
+        size_t bytes;
+        struct documents request = {.rows = set->rows,
+                                    .base_id = base_id,
+                                    .documents = documents + done,
+                                    .count = fitting_documents(documents + done, count - done, &bytes),
+                                    .guard = guard,
+                                    .arg = arg};
+        struct change change = {.base_id = base_id, .asks = true, .fn = write_documents, .request = &request};
+        QR_TRY(make_write(set, taken.store, &change, bytes, err));
+        done += request.count;
+    }
     return QR_OK;
 }
 
@@ -250,6 +322,14 @@ static bool is_synced(struct qr_index_set *set, const struct index_store *store)
     return store->synced == store->writes;
 }
 
+/* X6: what is durable can be found, too. */
+static void note_synced(struct qr_index_set *set, struct index_store *store, uint64_t writes)
+{
+    QR_HOLD(&set->lock);
+    store->synced = QR_MAX(store->synced, writes);
+    store->searchable = QR_MAX(store->searchable, writes);
+}
+
 static qr_rc sync_store(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
 {
     TAKE(taken, set, base_id, err);
@@ -258,13 +338,12 @@ static qr_rc sync_store(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
     if (set->dir && is_synced(set, taken.store)) {
         return QR_OK;
     }
-    const uint64_t writes = count_of_writes(set, taken.store);
+    const uint64_t writes = begin_catching_up(set, taken.store);
     struct rows_store request = {.base_id = base_id};
-    QR_TRY(qr_db_write(taken.store->db, QR_DURABLE, set->rows->sync, &request, err));
-    {
-        QR_HOLD(&set->lock);
-        taken.store->synced = QR_MAX(taken.store->synced, writes);
-    }
+    do {
+        QR_TRY(qr_db_write(taken.store->db, QR_DURABLE, set->rows->sync, &request, err));
+    } while (request.ret_more);
+    note_synced(set, taken.store, writes);
     QR_FAILPOINT("index.sync.after", err);
     return QR_OK;
 }
@@ -278,6 +357,13 @@ qr_rc qr_index_sync(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
 
 /* ---- removing ---- */
 
+/* It must be made durable like any write. */
+static void count_delete(struct qr_index_set *set, struct index_store *store)
+{
+    QR_HOLD(&set->lock);
+    store->writes++;
+}
+
 static qr_rc delete_rows(struct qr_index_set *set, struct rows_delete *request, qr_err *err)
 {
     TAKE(taken, set, request->base_id, err);
@@ -285,7 +371,7 @@ static qr_rc delete_rows(struct qr_index_set *set, struct rows_delete *request, 
         struct change change = {
             .rows = set->rows, .base_id = request->base_id, .fn = set->rows->delete_items, .request = request};
         const qr_rc rc = qr_db_write(taken.store->db, QR_RELAXED, run_change, &change, err);
-        count_write(set, taken.store, 0);
+        count_delete(set, taken.store);
         QR_TRY(rc);
         QR_FAILPOINT("index.delete.after_commit", err);
         request->item_ids += request->ret_done;
@@ -334,6 +420,44 @@ qr_rc qr_index_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id
     return QR_OK;
 }
 
+struct loading {
+    const struct rows_driver *rows;
+    qr_uuid base_id;
+    struct qr_chunk_span *spans;
+    size_t count;
+    struct qr_arena *arena;
+};
+
+static qr_rc load_spans(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct loading *loading = arg;
+    for (size_t i = 0; i < loading->count; i++) {
+        struct qr_chunk_span *span = &loading->spans[i];
+        struct rows_chunks request = {
+            .base_id = loading->base_id,
+            .item_id = span->item_id,
+            .generation = span->generation,
+            .from_ordinal = span->first,
+            .limit = (int)(span->last - span->first + 1),
+            .arena = loading->arena,
+        };
+        QR_TRY(loading->rows->chunks(tx, &request, err));
+        while (request.ret_count && request.ret_rows[request.ret_count - 1].chunk.ordinal > span->last) {
+            request.ret_count--;
+        }
+        span->rows = request.ret_rows;
+        span->count = request.ret_count;
+    }
+    return QR_OK;
+}
+
+qr_rc qr_index_load_spans(struct qr_index_set *set, qr_uuid base_id, struct qr_chunk_span *spans, size_t count,
+                          struct qr_arena *arena, qr_err *err)
+{
+    struct loading loading = {set->rows, base_id, spans, count, arena};
+    return count ? read_store(set, base_id, load_spans, &loading, err) : QR_OK;
+}
+
 qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, qr_uuid after_item, int64_t after_generation,
                        int limit, struct qr_index_extent *ret_extents, size_t *ret_count, qr_err *err)
 {
@@ -345,63 +469,6 @@ qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, qr_uuid after_
         .ret_extents = ret_extents,
     };
     QR_TRY(read_store(set, base_id, set->rows->extents, &request, err));
-    *ret_count = request.ret_count;
-    return QR_OK;
-}
-
-/* ---- searching ---- */
-
-static bool is_searchable(struct qr_index_set *set, const struct index_store *store)
-{
-    QR_HOLD(&set->lock);
-    return store->searchable == store->writes;
-}
-
-/* Where nothing can be written, a search finds what it found before. */
-static bool is_no_reason_to_fail(qr_rc rc)
-{
-    return rc == QR_FULL || rc == QR_IO || rc == QR_DENIED || rc == QR_UNAVAILABLE || rc == QR_TIMEOUT;
-}
-
-qr_rc qr_index_search_text(struct qr_index_set *set, qr_uuid base_id, qr_str query, int limit,
-                           qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
-                           qr_err *err)
-{
-    struct rows_search request = {
-        .base_id = base_id,
-        .query = query,
-        .limit = limit,
-        .filter = filter,
-        .filter_arg = arg,
-        .ret_hits = ret_hits,
-    };
-    TAKE(taken, set, base_id, err);
-    if (!is_searchable(set, taken.store)) {
-        const qr_rc rc = catch_up(set, taken.store, err);
-        QR_TRY(is_no_reason_to_fail(rc) ? QR_OK : rc);
-    }
-    QR_TRY(qr_db_read(taken.store->db, set->rows->search_text, &request, err));
-    *ret_count = request.ret_count;
-    return QR_OK;
-}
-
-qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, const float *vector, int dimension, int limit,
-                             qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
-                             qr_err *err)
-{
-    if (dimension < 1) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "a vector has at least one dimension");
-    }
-    struct rows_search request = {
-        .base_id = base_id,
-        .vector = vector,
-        .dimension = dimension,
-        .limit = limit,
-        .filter = filter,
-        .filter_arg = arg,
-        .ret_hits = ret_hits,
-    };
-    QR_TRY(read_store(set, base_id, set->rows->search_vector, &request, err));
     *ret_count = request.ret_count;
     return QR_OK;
 }

@@ -8,7 +8,10 @@
  *     only after the swap is durable. A delete is repeatable.
  * X4  A store carries a stamp. The main database knows it too; where they differ the store is not this base's store: the
  *     caller rebuilds it.
- * X5  Stores are opened on demand and closed when others are needed more; at most `open_max` at a time. */
+ * X5  Stores are opened on demand and closed when others are needed more; at most `open_max` at a time.
+ * X6  A search knows what was in the store when it was opened, and what was synced before the search began; of what was
+ *     written since it may know some. Nothing else can be shown (X3), so it waits for no writer: only the first search of a
+ *     store that was just opened does, where rows were left that the text search did not know. */
 #pragma once
 
 #include "base/arena.h"
@@ -16,8 +19,11 @@
 #include "base/rand.h"
 #include "base/uuid.h"
 #include "db/db.h"
+#include "text/language.h"
+#include "text/query.h"
 
 struct qr_index_set;
+struct qr_tokenizer;
 
 struct qr_index_options {
     const char *dir;       /* of the files, one a base; NULL = PostgreSQL: in the database below */
@@ -77,6 +83,20 @@ struct qr_index_guard {
 qr_rc qr_index_write_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
                             const struct qr_chunk *chunks, size_t count, const struct qr_index_guard *guard,
                             qr_err *err);
+/* Several small documents of a base for the price of one commit: each as if qr_index_write_chunks had got all its chunks. The
+ * guard is asked about all that one transaction will write; those that it does not want are left out. */
+struct qr_index_document {
+    qr_uuid item_id;
+    int64_t generation;
+    const struct qr_chunk *chunks;
+    size_t count;
+    const void *owner; /* for the guard */
+    bool is_wanted;    /* what it said */
+};
+/* As qr_index_guard_fn; sets is_wanted of each. */
+typedef qr_rc qr_index_documents_guard_fn(struct qr_index_document *documents, size_t count, void *arg, qr_err *err);
+qr_rc qr_index_write_documents(struct qr_index_set *set, qr_uuid base_id, struct qr_index_document *documents,
+                               size_t count, qr_index_documents_guard_fn *guard, void *arg, qr_err *err);
 /* Vectors of chunks; `dimension` floats each. A chunk that failed for good: vector NULL. `not_found`: no such chunk. */
 struct qr_chunk_vector {
     int64_t ordinal;
@@ -85,7 +105,7 @@ struct qr_chunk_vector {
 qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
                              int dimension, const struct qr_chunk_vector *vectors, size_t count,
                              const struct qr_index_guard *guard, qr_err *err);
-/* X3. */
+/* X3, X6. */
 qr_rc qr_index_sync(struct qr_index_set *set, qr_uuid base_id, qr_err *err);
 
 /* ---- removing; relaxed, repeatable ---- */
@@ -111,6 +131,17 @@ qr_rc qr_index_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id
                       int64_t from_ordinal, bool without_vector, int limit, struct qr_arena *arena,
                       struct qr_chunk_row **ret_rows, size_t *ret_count, qr_err *err);
 
+/* Chunks of an item that stand one behind the other. */
+struct qr_chunk_span {
+    qr_uuid item_id;
+    int64_t generation, first, last;
+    struct qr_chunk_row *rows; /* what there is of them, in the arena */
+    size_t count;
+};
+/* Fills in the rows of all, in one read. */
+qr_rc qr_index_load_spans(struct qr_index_set *set, qr_uuid base_id, struct qr_chunk_span *spans, size_t count,
+                          struct qr_arena *arena, qr_err *err);
+
 /* What there is, in the order of (item, generation), behind the given pair: for check and purge. */
 struct qr_index_extent {
     qr_uuid item_id;
@@ -135,6 +166,33 @@ typedef bool qr_index_filter_fn(void *arg, qr_uuid item_id, int64_t generation);
 qr_rc qr_index_search_text(struct qr_index_set *set, qr_uuid base_id, qr_str query, int limit,
                            qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
                            qr_err *err);
+/* The same for a query with phrases, fields and exclusions. */
+struct qr_text_query {
+    const struct qr_clause *clauses; /* those about items are passed over */
+    size_t count;
+    bool is_relaxed; /* nothing need occur, and words that begin like one of it fit too */
+    struct qr_tokenizer *tokenizer;
+
+    /* what the search says of it */
+    bool was_cut;  /* there were more words than are looked for */
+    bool left_out; /* words that occur nearly everywhere: they would not change the order */
+};
+qr_rc qr_index_search_query(struct qr_index_set *set, qr_uuid base_id, struct qr_text_query *query, int limit,
+                            qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
+                            qr_err *err);
+/* Which of the hits fulfil what the query says must occur and must not: for those that something else has found. */
+qr_rc qr_index_fits(struct qr_index_set *set, qr_uuid base_id, const struct qr_text_query *query,
+                    const struct qr_index_hit *hits, size_t count, bool *ret_fits, qr_err *err);
+/* In how many chunks each of the words occurs (of index/words.h, with its other forms), and of how many. Counts may be a
+ * little old. */
+struct qr_index_totals {
+    int64_t rows;
+    int64_t places; /* words in them, each as often as it occurs; 0 = not known */
+};
+qr_rc qr_index_count_words(struct qr_index_set *set, qr_uuid base_id, const qr_str *words, size_t count,
+                           int64_t *ret_counts, struct qr_index_totals *ret_totals, qr_err *err);
+/* The languages of what is in the store. */
+qr_rc qr_index_languages(struct qr_index_set *set, qr_uuid base_id, qr_languages *ret_languages, qr_err *err);
 /* By cosine, exact. Vectors of another dimension are passed over. */
 qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, const float *vector, int dimension, int limit,
                              qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,

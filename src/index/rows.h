@@ -35,8 +35,9 @@ struct rows_delete {
 struct rows_store {
     qr_uuid base_id;
     char stamp[QR_INDEX_STAMP_SIZE];
-    int64_t upto_id; /* catching up: what is written after the first transaction is not waited for; at first 0 */
-    bool ret_more;   /* there is more to be done in a further transaction */
+    int64_t ret_languages; /* a qr_languages */
+    int64_t upto_id;       /* catching up: what is written after the first transaction is not waited for; at first 0 */
+    bool ret_more;         /* there is more to be done in a further transaction */
 };
 
 struct rows_chunks {
@@ -57,16 +58,36 @@ struct rows_extents {
     size_t ret_count;
 };
 
+struct word_counts;
+
 struct rows_search {
     qr_uuid base_id;
-    qr_str query;        /* of text */
-    const float *vector; /* of vectors */
+    struct qr_text_query *query; /* of text */
+    struct word_counts *counts;  /* NULL = nothing is remembered */
+    const float *vector;         /* of vectors */
     int dimension;
     int limit;
     qr_index_filter_fn *filter;
     void *filter_arg;
     struct qr_index_hit *ret_hits;
     size_t ret_count;
+};
+
+struct rows_fits {
+    qr_uuid base_id;
+    const struct qr_text_query *query;
+    const struct qr_index_hit *hits;
+    size_t count;
+    bool *ret_fits;
+};
+
+struct rows_counts {
+    qr_uuid base_id;
+    struct word_counts *counts; /* NULL = nothing is remembered */
+    const qr_str *words;
+    size_t count;
+    int64_t *ret_counts;
+    struct qr_index_totals *ret_totals;
 };
 
 struct rows_driver {
@@ -77,19 +98,23 @@ struct rows_driver {
     qr_tx_fn *delete_items; /* also of all generations but two */
     /* Brings what lags behind the rows up to them. NULL = nothing does. */
     qr_tx_fn *catch_up; /* rows_store */
-    /* After its durable commit everything before it is durable. */
+    /* After its durable commit everything before it is durable and caught up. */
     qr_tx_fn *sync;                    /* rows_store */
     qr_tx_fn *load_stamp, *save_stamp; /* rows_store */
+    qr_tx_fn *load_languages;          /* rows_store */
     qr_tx_fn *drop;                    /* rows_store; NULL = the store is a file */
 
     qr_tx_fn *chunks;
     qr_tx_fn *extents;
     qr_tx_fn *search_text;
     qr_tx_fn *search_vector;
+    qr_tx_fn *fits;
+    qr_tx_fn *count_words;
 };
 
 extern const struct rows_driver qr_rows_sqlite;
 extern const struct rows_driver qr_rows_postgres;
+qr_tx_fn qr_rows_sqlite_search_text, qr_rows_sqlite_search_vector, qr_rows_sqlite_fits, qr_rows_sqlite_count_words;
 
 extern const struct qr_migration qr_rows_sqlite_migrations[];
 extern const size_t qr_rows_sqlite_migration_count;

@@ -4,6 +4,7 @@
  * sync: a commit is durable together with all before it, but only one that changed something is written at all. */
 #include "index/hits.h"
 #include "index/rows.h"
+#include "index/tokenizer.h"
 #include "index/words.h"
 
 enum {
@@ -12,6 +13,7 @@ enum {
     RANKED_PAGE = 256, /* hits of the first page of a search; each further page has RANKED_GROWTH times as many */
     RANKED_GROWTH = 8, /* because each ranks all matches again */
     VECTOR_PAGE_BYTES = 1 << 20,
+    WORD_PLACE_MAX = 16383, /* PostgreSQL knows no further one */
 };
 
 /* ---- the store's row ---- */
@@ -42,12 +44,13 @@ static qr_rc sync(struct qr_tx *tx, void *arg, qr_err *err)
                       QR_VALS(rows_id_val(&request->base_id)), NULL, err);
 }
 
+/* Words of another tokenizer are as good as none (X4). */
 static qr_rc load_stamp(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct rows_store *request = arg;
     QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows, "SELECT stamp FROM index_store WHERE base_id = ?1",
-                       QR_VALS(rows_id_val(&request->base_id)), err));
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT stamp FROM index_store WHERE base_id = ?1 AND tokenizer = ?2",
+                       QR_VALS(rows_id_val(&request->base_id), qr_val_i64(QR_TOKENIZER_VERSION)), err));
     qr_index_rows_stamp(&rows, request);
     return qr_rows_end(&rows, err);
 }
@@ -56,9 +59,19 @@ static qr_rc save_stamp(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct rows_store *request = arg;
     return qr_tx_exec(tx,
-                      "INSERT INTO index_store (base_id, stamp, syncs) VALUES (?1, ?2, 0) "
-                      "ON CONFLICT (base_id) DO UPDATE SET stamp = excluded.stamp",
-                      QR_VALS(rows_id_val(&request->base_id), qr_val_text(qr_str_of(request->stamp))), NULL, err);
+                      "INSERT INTO index_store (base_id, stamp, syncs, tokenizer) VALUES (?1, ?2, 0, ?3) "
+                      "ON CONFLICT (base_id) DO UPDATE SET stamp = excluded.stamp, tokenizer = excluded.tokenizer",
+                      QR_VALS(rows_id_val(&request->base_id), qr_val_text(qr_str_of(request->stamp)),
+                              qr_val_i64(QR_TOKENIZER_VERSION)),
+                      NULL, err);
+}
+
+static qr_rc load_languages(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_store *request = arg;
+    request->ret_languages = 0;
+    return qr_tx_get_i64(tx, "SELECT languages FROM index_store WHERE base_id = ?1",
+                         QR_VALS(rows_id_val(&request->base_id)), NULL, &request->ret_languages, err);
 }
 
 /* The stamp goes with the first rows: what is left of the store then is nobody's. */
@@ -79,18 +92,69 @@ static qr_rc drop(struct qr_tx *tx, void *arg, qr_err *err)
 
 /* ---- writing and removing ---- */
 
-static qr_rc insert_chunk(struct qr_tx *tx, const struct rows_write *request, const struct qr_chunk *chunk, qr_err *err)
+/* The words of a chunk as PostgreSQL writes them: 'word':place and weight. */
+struct words {
+    struct qr_buf *out;
+    struct qr_tokenizer *tokenizer;
+    qr_languages language;
+    int64_t place;
+    char weight;
+};
+
+static qr_rc add_word(void *arg, const struct qr_token *token, qr_err *err QR_UNUSED)
+{
+    struct words *words = arg;
+    words->place += !qr_token_is_same_place(token);
+    qr_words_lexeme(words->out, token->text);
+    qr_buf_printf(words->out, ":%lld%c ", (long long)QR_MIN(words->place, WORD_PLACE_MAX), words->weight);
+    return QR_OK;
+}
+
+static qr_rc add_words(struct words *words, qr_str text, char weight, qr_err *err)
+{
+    words->weight = weight;
+    QR_TRY(qr_tokenize(words->tokenizer, text, QR_TOKENS_OF_DOCUMENT, words->language, add_word, words, err));
+    words->place++; /* no phrase goes from one into the next */
+    return qr_buf_check(words->out, err);
+}
+
+static qr_rc write_words(struct words *words, const struct qr_chunk *chunk, enum qr_language language, qr_err *err)
+{
+    qr_buf_clear(words->out);
+    words->language = QR_BIT(language);
+    words->place = 0;
+    QR_TRY(add_words(words, chunk->title, 'A', err));
+    QR_TRY(add_words(words, chunk->heading, 'B', err));
+    return add_words(words, chunk->text, 'D', err);
+}
+
+static qr_rc insert_chunk(struct qr_tx *tx, const struct rows_write *request, const struct qr_chunk *chunk,
+                          qr_str words, qr_err *err)
 {
     return qr_tx_exec(tx,
                       "INSERT INTO index_chunk (base_id, item_id, generation, ordinal, byte_start, byte_end, "
-                      "line_start, line_end, page, token_count, title, heading, text) "
-                      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                      "line_start, line_end, page, token_count, title, heading, text, words) "
+                      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, CAST(?14 AS tsvector))",
                       QR_VALS(rows_id_val(&request->base_id), rows_id_val(&request->item_id),
                               qr_val_i64(request->generation), qr_val_i64(chunk->ordinal), qr_val_i64(chunk->start),
                               qr_val_i64(chunk->end), qr_val_i64(chunk->line_start), qr_val_i64(chunk->line_end),
                               qr_val_i64(chunk->page), qr_val_i64(chunk->token_count), qr_val_text(chunk->title),
-                              qr_val_text(chunk->heading), qr_val_text(chunk->text)),
+                              qr_val_text(chunk->heading), qr_val_text(chunk->text), qr_val_text(words)),
                       NULL, err);
+}
+
+static qr_rc insert_chunks(struct qr_tx *tx, const struct rows_write *request, struct words *words,
+                           qr_languages *ret_languages, qr_err *err)
+{
+    const enum qr_language common = qr_index_common_language(request->chunks, request->count);
+    *ret_languages = 0;
+    for (size_t i = 0; i < request->count; i++) {
+        const enum qr_language language = qr_index_chunk_language(&request->chunks[i], common);
+        *ret_languages |= QR_BIT(language);
+        QR_TRY(write_words(words, &request->chunks[i], language, err));
+        QR_TRY(insert_chunk(tx, request, &request->chunks[i], qr_buf_str(words->out), err));
+    }
+    return QR_OK;
 }
 
 static qr_rc write_chunks(struct qr_tx *tx, void *arg, qr_err *err)
@@ -102,10 +166,15 @@ static qr_rc write_chunks(struct qr_tx *tx, void *arg, qr_err *err)
                       QR_VALS(rows_id_val(&request->base_id), rows_id_val(&request->item_id),
                               qr_val_i64(request->generation), qr_val_i64(request->from_ordinal)),
                       NULL, err));
-    for (size_t i = 0; i < request->count; i++) {
-        QR_TRY(insert_chunk(tx, request, &request->chunks[i], err));
-    }
-    return QR_OK;
+    QR_CLEANUP(qr_tokenizer_free_ptr) struct qr_tokenizer *tokenizer = NULL;
+    QR_TRY(qr_tokenizer_create(&tokenizer, err));
+    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    struct words words = {.out = &text, .tokenizer = tokenizer};
+    qr_languages languages;
+    QR_TRY(insert_chunks(tx, request, &words, &languages, err));
+    return qr_tx_exec(tx,
+                      "UPDATE index_store SET languages = languages | ?2 WHERE base_id = ?1 AND languages & ?2 <> ?2",
+                      QR_VALS(rows_id_val(&request->base_id), qr_val_i64(languages)), NULL, err);
 }
 
 static qr_rc write_vectors(struct qr_tx *tx, void *arg, qr_err *err)
@@ -194,7 +263,7 @@ static qr_rc search_page(struct qr_tx *tx, const struct rows_search *request, qr
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
                        "SELECT c.item_id, c.generation, c.ordinal, ts_rank(c.words, q.query) AS score "
-                       "FROM index_chunk c, to_tsquery('simple', ?2) AS q(query) "
+                       "FROM index_chunk c, CAST(?2 AS tsquery) AS q(query) "
                        "WHERE c.base_id = ?1 AND c.words @@ q.query "
                        "ORDER BY score DESC, c.item_id, c.generation, c.ordinal LIMIT ?4 OFFSET ?3",
                        QR_VALS(rows_id_val(&request->base_id), qr_val_text(query), qr_val_i64(from), qr_val_i64(count)),
@@ -218,8 +287,12 @@ static qr_rc search_text(struct qr_tx *tx, void *arg, qr_err *err)
     struct hits hits;
     qr_hits_init(&hits, request->ret_hits, request->limit, request->filter, request->filter_arg);
     QR_CLEANUP(qr_buf_done) struct qr_buf query = {0};
-    qr_words_for_tsquery(&query, request->query);
-    QR_TRY(qr_buf_check(&query, err));
+    struct rows_store store = {.base_id = request->base_id};
+    QR_TRY(load_languages(tx, &store, err));
+    const struct qr_words_options words = {.dialect = QR_WORDS_TSQUERY,
+                                           .languages = (qr_languages)store.ret_languages,
+                                           .tokenizer = request->query->tokenizer};
+    QR_TRY(qr_words_query(&query, request->query, &words, err));
     bool more = query.len > 0 && !qr_hits_is_full(&hits);
     for (int64_t from = 0, count = QR_MAX(RANKED_PAGE, request->limit); more;) {
         QR_TRY(search_page(tx, request, qr_buf_str(&query), from, count, &hits, &more, err));
@@ -227,6 +300,61 @@ static qr_rc search_text(struct qr_tx *tx, void *arg, qr_err *err)
         count *= RANKED_GROWTH;
     }
     request->ret_count = hits.count;
+    return QR_OK;
+}
+
+static qr_rc hit_matches(struct qr_tx *tx, qr_uuid base_id, const struct qr_index_hit *hit, const struct qr_buf *query,
+                         bool *ret_does, qr_err *err)
+{
+    int64_t one;
+    return qr_tx_get_i64(tx,
+                         "SELECT 1 FROM index_chunk WHERE base_id = ?1 AND item_id = ?2 AND generation = ?3 AND "
+                         "ordinal = ?4 AND words @@ CAST(?5 AS tsquery)",
+                         QR_VALS(rows_id_val(&base_id), rows_id_val(&hit->item_id), qr_val_i64(hit->generation),
+                                 qr_val_i64(hit->ordinal), qr_val_text(qr_buf_str(query))),
+                         ret_does, &one, err);
+}
+
+static qr_rc fits(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct rows_fits *request = arg;
+    QR_CLEANUP(qr_buf_done) struct qr_buf required = {0};
+    QR_CLEANUP(qr_buf_done) struct qr_buf excluded = {0};
+    struct rows_store store = {.base_id = request->base_id};
+    QR_TRY(load_languages(tx, &store, err));
+    const struct qr_words_options words = {.dialect = QR_WORDS_TSQUERY,
+                                           .languages = (qr_languages)store.ret_languages,
+                                           .tokenizer = request->query->tokenizer};
+    QR_TRY(qr_words_conditions(&required, &excluded, request->query, &words, err));
+    for (size_t i = 0; i < request->count; i++) {
+        bool has_required = true, has_excluded = false;
+        if (required.len) {
+            QR_TRY(hit_matches(tx, request->base_id, &request->hits[i], &required, &has_required, err));
+        }
+        if (excluded.len && has_required) {
+            QR_TRY(hit_matches(tx, request->base_id, &request->hits[i], &excluded, &has_excluded, err));
+        }
+        request->ret_fits[i] = has_required && !has_excluded;
+    }
+    return QR_OK;
+}
+
+static qr_rc count_words(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct rows_counts *request = arg;
+    const struct qr_val base_id = rows_id_val(&request->base_id);
+    QR_CLEANUP(qr_buf_done) struct qr_buf query = {0};
+    *request->ret_totals = (struct qr_index_totals){0};
+    QR_TRY(qr_tx_get_i64(tx, "SELECT count(*) FROM index_chunk WHERE base_id = ?1", &base_id, 1, NULL,
+                         &request->ret_totals->rows, err));
+    for (size_t i = 0; i < request->count; i++) {
+        qr_buf_clear(&query);
+        qr_words_write(&query, request->words[i], QR_WORDS_TSQUERY);
+        QR_TRY(qr_buf_check(&query, err));
+        request->ret_counts[i] = 0;
+        QR_TRY(qr_tx_get_i64(tx, "SELECT count(*) FROM index_chunk WHERE base_id = ?1 AND words @@ CAST(?2 AS tsquery)",
+                             QR_VALS(base_id, qr_val_text(qr_buf_str(&query))), NULL, &request->ret_counts[i], err));
+    }
     return QR_OK;
 }
 
@@ -283,9 +411,12 @@ const struct rows_driver qr_rows_postgres = {
     .sync = sync,
     .load_stamp = load_stamp,
     .save_stamp = save_stamp,
+    .load_languages = load_languages,
     .drop = drop,
     .chunks = chunks,
     .extents = extents,
     .search_text = search_text,
     .search_vector = search_vector,
+    .fits = fits,
+    .count_words = count_words,
 };

@@ -2,12 +2,12 @@
  *
  * R1  A row's id is never used twice (AUTOINCREMENT), so that FTS5 cannot mistake one row for another.
  * R2  FTS5 holds exactly the rows with an id up to store.fts_upto. It takes new rows in large batches, at the latest when
- *     somebody searches: FTS5 writes a segment whenever a savepoint or a commit comes, and a segment a document costs many
+ *     they are synced (X6): FTS5 writes a segment whenever a savepoint or a commit comes, and a segment a document costs many
  *     times the document.
  * R3  FTS5 keeps no text of its own: to forget a row it reads the row. So the row goes after its FTS5 entry, in the same
  *     transaction. */
-#include "index/hits.h"
 #include "index/rows.h"
+#include "index/tokenizer.h"
 #include "index/words.h"
 
 #include <stdlib.h>
@@ -35,6 +35,22 @@ const struct qr_migration qr_rows_sqlite_migrations[] = {
                "content_rowid='id', tokenize='unicode61 remove_diacritics 2');"
                "INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('rank', 'bm25(4.0, 2.0, 1.0)');",
     },
+    {
+        .name = "words",
+        /* index/tokenizer.h says why a text has its language before it */
+        .sql =
+            "ALTER TABLE store ADD COLUMN languages INTEGER NOT NULL DEFAULT 0;" /* a qr_languages: those of its rows */
+            "ALTER TABLE store ADD COLUMN tokenizer INTEGER NOT NULL DEFAULT 0;" /* the version that made the words */
+            "ALTER TABLE chunk_row ADD COLUMN language TEXT NOT NULL DEFAULT 'und';"
+            "CREATE VIEW chunk_words AS SELECT id, char(2) || language || char(2) || title AS title, "
+            "char(2) || language || char(2) || heading AS heading, "
+            "char(2) || language || char(2) || text AS text FROM chunk_row;"
+            "DROP TABLE chunk_fts;"
+            "CREATE VIRTUAL TABLE chunk_fts USING fts5(title, heading, text, content='chunk_words', "
+            "content_rowid='id', tokenize='quire');"
+            "INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('rank', 'bm25(4.0, 2.0, 1.0)');"
+            "UPDATE store SET fts_upto = 0;",
+    },
 };
 const size_t qr_rows_sqlite_migration_count = QR_COUNT(qr_rows_sqlite_migrations);
 
@@ -60,7 +76,7 @@ static qr_rc catch_up(struct qr_tx *tx, void *arg, qr_err *err)
     size_t bytes = 0;
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
-                       "SELECT id, title, heading, text FROM chunk_row WHERE id > ?1 AND id <= ?2 ORDER BY id",
+                       "SELECT id, title, heading, text FROM chunk_words WHERE id > ?1 AND id <= ?2 ORDER BY id",
                        QR_VALS(qr_val_i64(upto), qr_val_i64(request->upto_id)), err));
     while (qr_rows_next(&rows)) {
         if (bytes > CATCH_UP_BYTES_MAX) {
@@ -163,17 +179,19 @@ static qr_rc delete_items(struct qr_tx *tx, void *arg, qr_err *err)
 
 /* ---- writing ---- */
 
-static qr_rc insert_chunk(struct qr_tx *tx, const struct rows_write *request, const struct qr_chunk *chunk, qr_err *err)
+static qr_rc insert_chunk(struct qr_tx *tx, const struct rows_write *request, const struct qr_chunk *chunk,
+                          enum qr_language language, qr_err *err)
 {
     return qr_tx_exec(
         tx,
         "INSERT INTO chunk_row (item_id, generation, ordinal, byte_start, byte_end, line_start, line_end, "
-        "page, token_count, title, heading, text) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "page, token_count, title, heading, text, language) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         QR_VALS(rows_id_val(&request->item_id), qr_val_i64(request->generation), qr_val_i64(chunk->ordinal),
                 qr_val_i64(chunk->start), qr_val_i64(chunk->end), qr_val_i64(chunk->line_start),
                 qr_val_i64(chunk->line_end), qr_val_i64(chunk->page), qr_val_i64(chunk->token_count),
-                qr_val_text(chunk->title), qr_val_text(chunk->heading), qr_val_text(chunk->text)),
+                qr_val_text(chunk->title), qr_val_text(chunk->heading), qr_val_text(chunk->text),
+                qr_val_text(qr_str_of(qr_language_code(language)))),
         NULL, err);
 }
 
@@ -192,14 +210,25 @@ static qr_rc clear_from(struct qr_tx *tx, const struct rows_write *request, qr_e
     return QR_OK;
 }
 
+/* A query asks for the words of each. Languages stay when their rows go: that costs a little, a missing one costs hits. */
+static qr_rc note_languages(struct qr_tx *tx, qr_languages languages, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE store SET languages = languages | ?1 WHERE id = 1 AND languages & ?1 <> ?1",
+                      QR_VALS(qr_val_i64(languages)), NULL, err);
+}
+
 static qr_rc write_chunks(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct rows_write *request = arg;
     QR_TRY(clear_from(tx, request, err));
+    const enum qr_language common = qr_index_common_language(request->chunks, request->count);
+    qr_languages languages = 0;
     for (size_t i = 0; i < request->count; i++) {
-        QR_TRY(insert_chunk(tx, request, &request->chunks[i], err));
+        const enum qr_language language = qr_index_chunk_language(&request->chunks[i], common);
+        languages |= QR_BIT(language);
+        QR_TRY(insert_chunk(tx, request, &request->chunks[i], language, err));
     }
-    return QR_OK;
+    return note_languages(tx, languages, err);
 }
 
 static qr_rc write_vectors(struct qr_tx *tx, void *arg, qr_err *err)
@@ -223,19 +252,14 @@ static qr_rc write_vectors(struct qr_tx *tx, void *arg, qr_err *err)
     return QR_OK;
 }
 
-/* Nothing: each commit is written, and a durable one syncs the log with all commits before it. */
-static qr_rc sync(struct qr_tx *tx QR_UNUSED, void *arg QR_UNUSED, qr_err *err QR_UNUSED)
-{
-    return QR_OK;
-}
-
-/* ---- stamp ---- */
+/* ---- stamp; words of another tokenizer are as good as none (X4) ---- */
 
 static qr_rc load_stamp(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct rows_store *request = arg;
     QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows, "SELECT stamp FROM store WHERE id = 1", QR_NO_VALS, err));
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT stamp FROM store WHERE id = 1 AND tokenizer = ?1",
+                       QR_VALS(qr_val_i64(QR_TOKENIZER_VERSION)), err));
     qr_index_rows_stamp(&rows, request);
     return qr_rows_end(&rows, err);
 }
@@ -243,8 +267,16 @@ static qr_rc load_stamp(struct qr_tx *tx, void *arg, qr_err *err)
 static qr_rc save_stamp(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct rows_store *request = arg;
-    return qr_tx_exec(tx, "UPDATE store SET stamp = ?1 WHERE id = 1", QR_VALS(qr_val_text(qr_str_of(request->stamp))),
-                      NULL, err);
+    return qr_tx_exec(tx, "UPDATE store SET stamp = ?1, tokenizer = ?2 WHERE id = 1",
+                      QR_VALS(qr_val_text(qr_str_of(request->stamp)), qr_val_i64(QR_TOKENIZER_VERSION)), NULL, err);
+}
+
+static qr_rc load_languages(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_store *request = arg;
+    request->ret_languages = 0;
+    return qr_tx_get_i64(tx, "SELECT languages FROM store WHERE id = 1", QR_NO_VALS, NULL, &request->ret_languages,
+                         err);
 }
 
 /* ---- reading ---- */
@@ -280,76 +312,19 @@ static qr_rc extents(struct qr_tx *tx, void *arg, qr_err *err)
     return qr_index_rows_collect_extents(&rows, request, err);
 }
 
-/* ---- searching ---- */
-
-/* FTS5 gives the matches in the order of their rank, smaller is better. */
-static qr_rc search_words(struct qr_tx *tx, qr_str match, struct hits *hits, qr_err *err)
-{
-    QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows,
-                       "SELECT c.item_id, c.generation, c.ordinal, f.rank FROM chunk_fts f "
-                       "CROSS JOIN chunk_row c ON c.id = f.rowid WHERE chunk_fts MATCH ?1 ORDER BY f.rank",
-                       QR_VALS(qr_val_text(match)), err));
-    while (!qr_hits_is_full(hits) && qr_rows_next(&rows)) {
-        struct qr_index_hit hit = qr_index_rows_hit(&rows);
-        hit.score = -qr_rows_f64(&rows, 3);
-        if (qr_hits_may_show(hits, hit.item_id, hit.generation)) {
-            qr_hits_append(hits, &hit);
-        }
-    }
-    return qr_rows_end(&rows, err);
-}
-
-static qr_rc search_text(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct rows_search *request = arg;
-    struct hits hits;
-    qr_hits_init(&hits, request->ret_hits, request->limit, request->filter, request->filter_arg);
-    QR_CLEANUP(qr_buf_done) struct qr_buf match = {0};
-    qr_words_for_fts5(&match, request->query);
-    QR_TRY(qr_buf_check(&match, err));
-    if (match.len > 0) {
-        QR_TRY(search_words(tx, qr_buf_str(&match), &hits, err));
-    }
-    request->ret_count = hits.count;
-    return QR_OK;
-}
-
-static qr_rc search_vector(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct rows_search *request = arg;
-    struct hits hits;
-    qr_hits_init(&hits, request->ret_hits, request->limit, request->filter, request->filter_arg);
-    QR_CLEANUP(qr_cosine_done) struct cosine cosine = {0};
-    QR_TRY(qr_cosine_init(&cosine, request->vector, request->dimension, err));
-    QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows,
-                       "SELECT c.item_id, c.generation, c.ordinal, v.vector FROM chunk_vector v "
-                       "CROSS JOIN chunk_row c ON c.id = v.id WHERE v.dimension = ?1",
-                       QR_VALS(qr_val_i64(request->dimension)), err));
-    while (qr_rows_next(&rows)) {
-        struct qr_index_hit hit = qr_index_rows_hit(&rows);
-        if (qr_hits_may_show(&hits, hit.item_id, hit.generation)) {
-            hit.score = qr_cosine_with(&cosine, qr_rows_str(&rows, 3));
-            qr_hits_offer(&hits, &hit);
-        }
-    }
-    QR_TRY(qr_rows_end(&rows, err));
-    qr_hits_sort(&hits);
-    request->ret_count = hits.count;
-    return QR_OK;
-}
-
 const struct rows_driver qr_rows_sqlite = {
     .write_chunks = write_chunks,
     .write_vectors = write_vectors,
     .delete_items = delete_items,
     .catch_up = catch_up,
-    .sync = sync,
+    .sync = catch_up, /* X6; each commit is written, and a durable one syncs the log with all commits before it */
     .load_stamp = load_stamp,
     .save_stamp = save_stamp,
+    .load_languages = load_languages,
     .chunks = chunks,
     .extents = extents,
-    .search_text = search_text,
-    .search_vector = search_vector,
+    .search_text = qr_rows_sqlite_search_text,
+    .search_vector = qr_rows_sqlite_search_vector,
+    .fits = qr_rows_sqlite_fits,
+    .count_words = qr_rows_sqlite_count_words,
 };

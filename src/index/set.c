@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "index/tokenizer.h"
 
 #include <stdio.h>
 
@@ -44,6 +45,7 @@ static qr_rc open_file(const struct qr_index_set *set, qr_uuid base_id, struct q
         .clock = set->options.clock,
         .rand = set->options.rand,
         .single_thread = set->options.single_thread,
+        .tokenizer = &qr_index_tokenizer,
         .vfs = set->vfs,
         .io = set->options.io,
     };
@@ -74,6 +76,7 @@ static qr_rc add_entry(struct qr_index_set *set, qr_uuid base_id, enum store_sta
         qr_free(store);
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for an index store");
     }
+    qr_word_counts_init(&store->words, set->stores.seed);
     store->base_id = base_id;
     store->state = state;
     store->writes = 1; /* what earlier processes left counts as written */
@@ -84,6 +87,7 @@ static qr_rc add_entry(struct qr_index_set *set, qr_uuid base_id, enum store_sta
 static void remove_entry(struct qr_index_set *set, struct index_store *store)
 {
     qr_map_take(&set->stores, key_of(&store->base_id));
+    qr_word_counts_done(&store->words);
     qr_free(store);
     qr_signal_all(&set->changed);
 }
@@ -310,6 +314,7 @@ void qr_index_set_close(struct qr_index_set *set)
     while (qr_map_next(&set->stores, &cursor, &key, &value)) {
         struct index_store *store = value;
         qr_db_close(store->db);
+        qr_word_counts_done(&store->words);
         qr_free(store);
     }
     qr_map_done(&set->stores);

@@ -4,12 +4,14 @@
 #include "base/map.h"
 #include "base/sync.h"
 #include "index/rows.h"
+#include "index/word_counts.h"
 
 enum store_state { STORE_OPENING, STORE_OPEN, STORE_CLOSING };
 
 struct index_store {
     qr_uuid base_id;
-    struct qr_db *db; /* belongs to whoever opens or closes it; may be used while taken */
+    struct qr_db *db;         /* belongs to whoever opens or closes it; may be used while taken */
+    struct word_counts words; /* has a lock of its own; not of PostgreSQL */
 
     /* under the set's lock */
     enum store_state state;
@@ -18,7 +20,7 @@ struct index_store {
     uint64_t last_use;    /* by the set's count of uses */
     uint64_t writes;      /* so many were made */
     uint64_t synced;      /* so many of them are durable */
-    uint64_t searchable;  /* so many of them the text search knows */
+    uint64_t searchable;  /* so many of them the text search knows; 0 = nobody has looked */
     size_t lagging_bytes; /* of text that it does not know, about */
     bool has_stamp;       /* `stamp` is what the file says: it is asked for before every document */
     uint64_t stamp_sets;  /* so often somebody began or ended to set it */
@@ -48,3 +50,22 @@ struct qr_index_set {
 qr_rc qr_index_take(struct qr_index_set *set, qr_uuid base_id, struct index_store **ret_store, qr_err *err);
 void qr_index_give(struct qr_index_set *set, struct index_store *store);
 bool qr_index_is_retired(struct qr_index_set *set, qr_uuid base_id);
+
+/* Takes a store and gives it back at the end of the scope. */
+struct index_taken {
+    struct qr_index_set *set;
+    struct index_store *store;
+};
+static inline void qr_index_give_back(struct index_taken *taken)
+{
+    if (taken->store) {
+        qr_index_give(taken->set, taken->store);
+    }
+}
+#define TAKE(name, set, base_id, err)                                                                                  \
+    QR_CLEANUP(qr_index_give_back) struct index_taken name = {(set), NULL};                                            \
+    QR_TRY(qr_index_take((set), (base_id), &name.store, (err)))
+
+/* Brings the text search up to what X6 says. Mostly it is; not where an earlier process left rows behind. Where nothing can be
+ * written, it stays as it is. */
+qr_rc qr_index_make_searchable(struct qr_index_set *set, struct index_store *store, qr_err *err);

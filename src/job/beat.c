@@ -20,6 +20,7 @@ struct entry {
     struct qr_beat_task task;
     int64_t due_mono_ms; /* 0 = at once */
     int64_t retry_ms;    /* 0 = the last try did not fail */
+    bool has_rest;       /* of recovery (B5) */
 };
 
 /* Entries are used by whoever runs a round (the thread, once it is started); the lock guards the rest. */
@@ -80,6 +81,7 @@ static bool is_stopping(struct qr_beat *beat)
 /* One transaction of a task. What it says it says anew each time it runs. */
 struct step {
     const struct qr_beat_task *task;
+    bool has_rest; /* of what was begun before: goes on whoever had the slot (B5) */
     bool more;
     bool took_slot; /* else somebody had done its work */
     int64_t now_ms, slot_ms;
@@ -119,6 +121,7 @@ static qr_rc run_slot(struct qr_tx *tx, void *arg, qr_err *err)
     bool is_due;
     QR_TRY(is_to_be_done(tx, step, &is_due, err));
     if (!is_due) {
+        step->more = step->has_rest;
         return QR_OK;
     }
     QR_TRY(run_step(tx, step, err));
@@ -129,6 +132,9 @@ static qr_rc run_slot(struct qr_tx *tx, void *arg, qr_err *err)
 /* Nothing here is promised to anybody: what a power loss takes, slot and work together, is done again. */
 static qr_rc write_step(struct qr_beat *beat, qr_tx_fn *fn, struct step *step, qr_err *err)
 {
+    if (step->task->look) {
+        QR_TRY(step->task->look(step->task->arg, err));
+    }
     return qr_db_write(beat->options.db, QR_RELAXED, fn, step, err);
 }
 
@@ -150,7 +156,7 @@ static void log_failure(const struct qr_beat *beat, const struct qr_beat_task *t
 
 static void run_entry(struct qr_beat *beat, struct entry *entry)
 {
-    struct step step = {.task = &entry->task};
+    struct step step = {.task = &entry->task, .has_rest = entry->has_rest};
     qr_err err = {0};
     qr_rc rc = write_step(beat, run_slot, &step, &err);
     const bool slot_is_done = rc == QR_OK;
@@ -166,6 +172,7 @@ static void run_entry(struct qr_beat *beat, struct entry *entry)
     const int64_t now_mono_ms = qr_clock_mono_ms(beat->options.clock);
     if (slot_is_done) { /* what is left of its work is the next slot's (B4) */
         entry->retry_ms = 0;
+        entry->has_rest = entry->task.is_recovery && (step.more || rc != QR_OK);
         entry->due_mono_ms = now_mono_ms + step.slot_ms + entry->task.every_ms - step.now_ms;
     } else {
         entry->retry_ms = QR_MIN(QR_MAX(entry->retry_ms * 2, (int64_t)RETRY_MS_MIN), entry->task.every_ms);
@@ -186,13 +193,17 @@ int64_t qr_beat_round(struct qr_beat *beat)
     return next_mono_ms;
 }
 
-qr_rc qr_beat_run_recovery(struct qr_beat *beat, qr_err *err)
+qr_rc qr_beat_run_recovery(struct qr_beat *beat, int64_t budget_ms, qr_err *err)
 {
+    const int64_t began_ms = qr_clock_mono_ms(beat->options.clock);
     for (size_t i = 0; i < beat->entry_count; i++) {
-        struct step step = {.task = &beat->entries[i].task, .more = beat->entries[i].task.is_recovery};
-        while (step.more && !is_stopping(beat)) {
+        struct entry *entry = &beat->entries[i];
+        struct step step = {.task = &entry->task, .more = entry->task.is_recovery};
+        while (step.more && !entry->task.look && !is_stopping(beat) &&
+               qr_clock_mono_ms(beat->options.clock) - began_ms < budget_ms) {
             QR_TRY(write_step(beat, run_step, &step, err));
         }
+        entry->has_rest = step.more;
     }
     return QR_OK;
 }

@@ -8,6 +8,8 @@
  *     task, which finds out itself what there is to do: dead workers are not left to themselves for hours.
  * B4  Work is done in bounded transactions. What is left when the process dies between two of them is found by the next
  *     slot, or by recovery at the next start: a task looks at what is there, not at what happened.
+ * B5  Recovery at start has a budget of time. What is left goes on from there in the first round of the beat, whoever has the
+ *     slot; so does what a failure broke off.
  *
  * Built in: the rescue of jobs whose worker's lease has run out (RECOV-2), the pruning of old jobs, and of old slots. */
 #pragma once
@@ -27,13 +29,17 @@ enum {
 /* One bounded part of a task's work, inside a write function. The first of a slot runs in the transaction that takes the
  * slot; with *ret_more set it is called again in a transaction of its own. *ret_more is false before each call. */
 typedef qr_rc qr_beat_fn(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err);
+/* Before each of those transactions: what must not be done inside one. Bounded too, and without effect when it is repeated. How
+ * long it takes nobody knows: no start waits for it. */
+typedef qr_rc qr_beat_look_fn(void *arg, qr_err *err);
 
 struct qr_beat_task {
     const char *name; /* a constant; the same in all processes that share the work */
     int64_t every_ms; /* 1 … QR_BEAT_EVERY_MS_MAX */
     qr_beat_fn *fn;
     void *arg;
-    bool is_recovery; /* qr_beat_run_recovery does it too, whatever the slot */
+    bool is_recovery;      /* qr_beat_run_recovery does it too, whatever the slot */
+    qr_beat_look_fn *look; /* NULL = none */
 };
 
 struct qr_beat_options {
@@ -57,8 +63,10 @@ void qr_beat_free(struct qr_beat *beat);
  * was asleep its lease has run out, and it sees to that itself. Before qr_beat_start. */
 void qr_beat_spare(struct qr_beat *beat, struct qr_runner *runner);
 
-/* Does every recovery task to its end: at start, before any job is claimed. */
-qr_rc qr_beat_run_recovery(struct qr_beat *beat, qr_err *err);
+/* Does every recovery task, at start, before any job is claimed: to its end, or for as long as the budget lasts (B5). So a
+ * recovery task must be right while jobs run, as it has to be every minute. Before qr_beat_start. */
+enum { QR_BEAT_RECOVERY_MS = 300 }; /* a start is to take less than a second */
+qr_rc qr_beat_run_recovery(struct qr_beat *beat, int64_t budget_ms, qr_err *err);
 
 /* A thread that does what is due, and sleeps until the next slot. */
 qr_rc qr_beat_start(struct qr_beat *beat, qr_err *err);

@@ -354,6 +354,7 @@ static void count_ending(struct qr_runner_stats *stats, const struct qr_ending *
         stats->lost++;
         return;
     }
+    stats->ended[ending->task->job.queue] += !qr_job_state_is_open(ending->state);
     switch (ending->state) {
     case QR_JOB_COMPLETED:
         stats->completed++;

@@ -23,6 +23,7 @@ enum qr_outcome_kind {
     QR_OUTCOME_SKIPPED, /* no longer wanted; `error` says why */
     QR_OUTCOME_FAILED,  /* `error`; its policy decides whether it is tried again */
     QR_OUTCOME_SNOOZED, /* not now: wait `delay_ms`; no attempt is counted */
+    QR_OUTCOME_ALONE,   /* of several begun together: nothing was done, it is to be begun by itself */
 };
 
 struct qr_outcome {
@@ -35,10 +36,17 @@ struct qr_outcome {
 
 typedef void qr_handler_fn(struct qr_job_run *run, struct qr_outcome *ret_outcome);
 
+enum { QR_TOGETHER_MAX = 32 }; /* begun together: what they find is recorded when the last of them has ended */
+
+/* Several jobs of the type, for less than one after the other costs; ret_outcomes[i] is that of runs[i]. None of them was
+ * tried before: one that its thread does not return from, or that kills the process, is found when it runs by itself. */
+typedef void qr_handler_many_fn(struct qr_job_run *const *runs, size_t count, struct qr_outcome *const *ret_outcomes);
+
 struct qr_handler {
     const char *type;
     qr_handler_fn *fn;
     void *arg;
+    qr_handler_many_fn *many; /* NULL = there is nothing to gain */
 };
 
 /* ---- what a handler may call while it runs ---- */

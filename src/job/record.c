@@ -14,6 +14,7 @@ static enum qr_job_state state_after(const struct qr_job *job, const struct qr_o
         return QR_JOB_SCHEDULED;
     case QR_OUTCOME_FAILED:
     case QR_OUTCOME_NONE:
+    case QR_OUTCOME_ALONE:
         break;
     }
     if (cancelled) {
@@ -116,6 +117,42 @@ static const struct qr_plan *plan_of(const struct together *together)
     return &together->endings[0].task->runner->options.plan;
 }
 
+/* Nothing but its state is to be written, and no other job waits for it. */
+static bool is_plain(const struct qr_ending *ending)
+{
+    const struct task *task = ending->task;
+    return ending->state == QR_JOB_COMPLETED && ending->outcome->error.code == QR_CODE_NONE &&
+           !ending->outcome->error.msg[0] && !task->job.serial_key.is_set && !task->progress_is_new;
+}
+
+/* J1 of many at once. */
+static qr_rc settle_plain(struct qr_tx *tx, const struct together *together, qr_err *err)
+{
+    const struct qr_job *jobs[QR_ENDED_MAX];
+    bool is_lost[QR_ENDED_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < together->count; i++) {
+        if (is_plain(&together->endings[i])) {
+            jobs[count++] = &together->endings[i].task->job;
+        }
+    }
+    QR_TRY(qr_jobs_complete(tx, jobs, count, is_lost, err));
+    count = 0;
+    for (size_t i = 0; i < together->count; i++) {
+        if (is_plain(&together->endings[i])) {
+            together->endings[i].is_lost = is_lost[count++];
+        }
+    }
+    return QR_OK;
+}
+
+static qr_rc settle_one(struct qr_tx *tx, struct qr_ending *ending, qr_err *err)
+{
+    const qr_rc rc = settle(tx, ending, err);
+    ending->is_lost = rc == QR_LOST;
+    return ending->is_lost ? QR_OK : rc;
+}
+
 /* The jobs' own rows first: there the fence is checked (J1), and a stale outcome must not reach the plan (R2). */
 static qr_rc record(struct qr_tx *tx, void *arg, qr_err *err)
 {
@@ -123,12 +160,12 @@ static qr_rc record(struct qr_tx *tx, void *arg, qr_err *err)
     const struct qr_plan *plan = plan_of(together);
     struct qr_ended told[QR_ENDED_MAX];
     size_t told_count = 0;
+    const bool has_several = together->count > 1;
+    QR_TRY(has_several ? settle_plain(tx, together, err) : QR_OK);
     for (size_t i = 0; i < together->count; i++) {
         struct qr_ending *ending = &together->endings[i];
-        const qr_rc rc = settle(tx, ending, err);
-        ending->is_lost = rc == QR_LOST;
-        if (rc != QR_OK && rc != QR_LOST) {
-            return rc;
+        if (!has_several || !is_plain(ending)) {
+            QR_TRY(settle_one(tx, ending, err));
         }
         if (!ending->is_lost && !ending->without_plan) {
             told[told_count++] = (struct qr_ended){&ending->task->job, ending->state, ending->outcome};

@@ -157,6 +157,7 @@ static void dispatcher_main(void *arg)
            !(runner->stopping && runner->in_flight_count == 0 && !qr_dispatch_is_in_doubt(runner))) {
         const int64_t look_mono_ms = next_look(runner, next_mono_ms, retry_ms);
         const bool is_time = look_mono_ms && qr_runner_mono_ms(runner) >= look_mono_ms;
+        runner->look_mono_ms = look_mono_ms;
         if (!is_time && (retry_ms || !has_work(runner))) {
             if (look_mono_ms) {
                 qr_signal_wait_until(&runner->dispatcher_wake, &runner->lock, runner->options.clock, look_mono_ms);

@@ -48,6 +48,7 @@ qr_uuid qr_runner_worker_id(struct qr_runner *runner);
 
 struct qr_runner_stats {
     uint64_t claimed, completed, failed, retried, snoozed, skipped, lost, stuck, leases_lost;
+    uint64_t ended[QR_QUEUE_END]; /* by queue: those that do not come again */
     int running;
 };
 void qr_runner_stats(struct qr_runner *runner, struct qr_runner_stats *ret_stats);

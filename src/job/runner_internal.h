@@ -30,20 +30,22 @@ struct task {
     int64_t claimed_mono_ms, began_mono_ms;
     int64_t limit_mono_ms; /* its time limit; 0 = none */
     int64_t stuck_mono_ms; /* when it counts as stuck; 0 = never */
-    struct task *next;     /* in ready or ended */
+    bool runs_alone;       /* never together with others */
+    struct task *next;     /* in ready or ended, or that the same thread runs */
     struct task *newer, *older;
 };
 
 struct task_list {
     struct task *first, *last;
+    size_t count;
 };
 
 struct slot_thread {
     struct qr_runner *runner;
     enum qr_queue queue;
     struct qr_thread thread;
-    struct task *task;
-    bool is_replaced; /* its task was abandoned: it ends when the handler returns */
+    struct task *task; /* that it runs: the first of those that were begun together */
+    bool is_replaced;  /* its tasks were abandoned: it ends when the handler returns */
     bool has_ended;
     struct slot_thread *next;
 };
@@ -59,6 +61,7 @@ struct qr_runner {
     bool is_woken;                /* there may be work */
     bool look_for_lost;           /* a running job may have been taken from us */
     int64_t progress_due_mono_ms; /* when new progress is to be written; 0 = there is none */
+    int64_t look_mono_ms;         /* until when the dispatcher sleeps if nobody wakes it; 0 = for ever */
     bool lease_is_lost;           /* then everything is handed back, before we register anew (R3) */
     bool has_dead_to_free;        /* we declared our predecessors dead; their jobs are not free yet */
     bool stopping;                /* claim nothing more */

@@ -23,6 +23,7 @@ static void append(struct task_list *list, struct task *task)
         list->first = task;
     }
     list->last = task;
+    list->count++;
 }
 
 static struct task *take_first(struct task_list *list)
@@ -32,6 +33,8 @@ static struct task *take_first(struct task_list *list)
     if (!list->first) {
         list->last = NULL;
     }
+    list->count--;
+    task->next = NULL;
     return task;
 }
 
@@ -181,9 +184,8 @@ static void check_outcome(struct task *task)
     }
 }
 
-static void run_handler(struct task *task)
+static void run_handler(struct task *task, const struct qr_handler *handler)
 {
-    const struct qr_handler *handler = find_handler(task->runner, task->job.type);
     task->outcome = (struct qr_outcome){0};
     if (!handler) {
         task->outcome.kind = QR_OUTCOME_SNOOZED; /* no failure: a newer worker may know it */
@@ -197,6 +199,25 @@ static void run_handler(struct task *task)
     check_outcome(task);
 }
 
+static void run_together(struct task *first, const struct qr_handler *handler)
+{
+    struct qr_job_run *runs[QR_TOGETHER_MAX] = {0};
+    struct qr_outcome *outcomes[QR_TOGETHER_MAX] = {0};
+    size_t count = 0;
+    for (struct task *task = first; task; task = task->next) {
+        task->outcome = (struct qr_outcome){0};
+        task->run.arg = handler->arg;
+        runs[count] = &task->run;
+        outcomes[count++] = &task->outcome;
+    }
+    handler->many(runs, count, outcomes);
+    for (struct task *task = first; task; task = task->next) {
+        if (task->outcome.kind != QR_OUTCOME_ALONE || atomic_load(&task->cancelled)) {
+            check_outcome(task);
+        }
+    }
+}
+
 static void begin_task(struct task *task)
 {
     task->state = TASK_RUNNING;
@@ -204,26 +225,86 @@ static void begin_task(struct task *task)
     task->progress_mono_ms = task->began_mono_ms - QR_PROGRESS_MS;
     const int64_t limit_ms = QR_MIN(task->job.time_limit_ms, (int64_t)QR_JOB_TIME_LIMIT_MS_MAX);
     task->limit_mono_ms = limit_ms > 0 ? task->began_mono_ms + limit_ms : 0;
-    if (task->limit_mono_ms) {
+    const int64_t look_mono_ms = task->runner->look_mono_ms;
+    if (task->limit_mono_ms && (!look_mono_ms || task->limit_mono_ms < look_mono_ms)) {
         qr_signal_one(&task->runner->dispatcher_wake); /* it has to watch this one */
     }
 }
 
-static void end_task(struct slot_thread *slot, struct task *task)
+/* A task that was tried before may be one that does not return, or that kills the process: nobody is blamed with it. */
+static bool may_join(const struct task *task)
+{
+    const struct qr_job *job = &task->job;
+    return !task->runs_alone && !job->is_suspect && job->attempts == 0 && job->crashes == 0;
+}
+
+/* The first that waits and, where its handler takes several, those behind it: a thread's share, so that all have some. */
+static struct task *begin_some(struct slot_thread *slot, const struct qr_handler **ret_handler)
+{
+    struct qr_runner *runner = slot->runner;
+    struct task_list *ready = &runner->ready[slot->queue];
+    const size_t threads = (size_t)QR_MAX(runner->options.slots[slot->queue], 1);
+    size_t room = QR_MIN((ready->count + threads - 1) / threads, (size_t)QR_TOGETHER_MAX);
+    struct task *first = take_first(ready), *last = first;
+    *ret_handler = find_handler(runner, first->job.type);
+    begin_task(first);
+    if (!*ret_handler || !(*ret_handler)->many || !may_join(first)) {
+        return first;
+    }
+    for (; room > 1 && ready->first && may_join(ready->first); room--) {
+        if (strcmp(ready->first->job.type, first->job.type) != 0) {
+            break;
+        }
+        last->next = take_first(ready);
+        last = last->next;
+        begin_task(last);
+    }
+    return first;
+}
+
+/* To be begun by itself, behind those that wait already. */
+static void put_back(struct task *task)
 {
     struct qr_runner *runner = task->runner;
-    slot->task = NULL;
+    task->state = TASK_READY;
+    task->runs_alone = true;
+    append(&runner->ready[task->job.queue], task);
+    qr_signal_one(&runner->work[task->job.queue]);
+}
+
+static void end_task(struct task *task)
+{
+    struct qr_runner *runner = task->runner;
     if (task->state == TASK_ABANDONED) {
         free_task(task);
         qr_runner_wake(runner); /* the thread is free again */
-        return;
+    } else if (task->outcome.kind == QR_OUTCOME_ALONE) {
+        put_back(task);
+    } else {
+        task->state = TASK_ENDED;
+        append(&runner->ended, task);
+        qr_signal_one(&runner->dispatcher_wake);
     }
-    const int64_t took_us = (qr_runner_mono_ms(runner) - task->began_mono_ms) * 1000;
-    int64_t *average = &runner->average_us[task->job.queue];
-    *average = (*average * 7 + took_us) / 8;
-    task->state = TASK_ENDED;
-    append(&runner->ended, task);
-    qr_signal_one(&runner->dispatcher_wake);
+}
+
+/* A few that are done together take about as long as many: were they counted as few, there would never be more. */
+static void end_tasks(struct slot_thread *slot, bool takes_several)
+{
+    struct qr_runner *runner = slot->runner;
+    const int64_t took_us = (qr_runner_mono_ms(runner) - slot->task->began_mono_ms) * 1000;
+    int64_t count = 0;
+    struct task *task = slot->task;
+    slot->task = NULL;
+    while (task) {
+        struct task *next = task->next;
+        count += task->state == TASK_RUNNING;
+        end_task(task);
+        task = next;
+    }
+    if (count > 0) {
+        int64_t *average = &runner->average_us[slot->queue];
+        *average = (*average * 7 + took_us / (takes_several ? QR_MIN(count * 4, (int64_t)QR_TOGETHER_MAX) : count)) / 8;
+    }
 }
 
 static void slot_main(void *arg)
@@ -232,18 +313,21 @@ static void slot_main(void *arg)
     struct qr_runner *runner = slot->runner;
     qr_mutex_lock(&runner->lock);
     while (!slot->is_replaced && !runner->closing) {
-        struct task_list *ready = &runner->ready[slot->queue];
-        if (!ready->first) {
+        if (!runner->ready[slot->queue].first) {
             qr_signal_wait(&runner->work[slot->queue], &runner->lock);
             continue;
         }
-        struct task *task = take_first(ready);
+        const struct qr_handler *handler;
+        struct task *task = begin_some(slot, &handler);
         slot->task = task;
-        begin_task(task);
         qr_mutex_unlock(&runner->lock);
-        run_handler(task);
+        if (task->next) {
+            run_together(task, handler);
+        } else {
+            run_handler(task, handler);
+        }
         qr_mutex_lock(&runner->lock);
-        end_task(slot, task);
+        end_tasks(slot, handler && handler->many);
     }
     runner->stuck_count -= slot->is_replaced;
     slot->has_ended = true;
@@ -269,13 +353,22 @@ qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *
     return QR_OK;
 }
 
+/* Nobody waits any more for what the thread does. */
+static bool is_held_up(const struct slot_thread *slot)
+{
+    const struct task *task = slot->task;
+    while (task && task->state == TASK_ABANDONED) {
+        task = task->next;
+    }
+    return slot->task && !task;
+}
+
 /* Those that serve the queue; without those whose task is abandoned when they must be able to begin something. */
 static int count_threads(const struct qr_runner *runner, enum qr_queue queue, bool only_free)
 {
     int count = 0;
     for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
-        const bool is_held_up = slot->task && slot->task->state == TASK_ABANDONED;
-        count += slot->queue == queue && !slot->is_replaced && !(only_free && is_held_up);
+        count += slot->queue == queue && !slot->is_replaced && !(only_free && is_held_up(slot));
     }
     return count;
 }
@@ -374,30 +467,56 @@ static void add_missing(struct qr_runner *runner, int64_t now_ms)
 static void give_up(struct slot_thread *slot)
 {
     slot->is_replaced = true;
-    slot->task->is_stuck = true;
+    for (struct task *task = slot->task; task; task = task->next) {
+        task->is_stuck = true;
+    }
     slot->runner->stuck_count++;
     slot->runner->stats.stuck++;
 }
 
-void qr_slots_check_time(struct qr_runner *runner)
+/* Tells those whose time is up to end. True when all that the thread runs together should have ended long ago. */
+static bool is_stuck(struct slot_thread *slot, int64_t now_ms)
 {
-    const int64_t now_ms = qr_runner_mono_ms(runner);
-    for (struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
-        struct task *task = slot->task;
-        if (!task || slot->is_replaced) {
-            continue;
-        }
+    bool is_stuck = true;
+    for (struct task *task = slot->task; task; task = task->next) {
         if (task->limit_mono_ms && now_ms >= task->limit_mono_ms) {
             atomic_store(&task->cancelled, true);
         }
         if (atomic_load(&task->cancelled) && task->stuck_mono_ms == 0) {
             task->stuck_mono_ms = now_ms + QR_STUCK_GRACE_MS;
         }
-        if (task->stuck_mono_ms && now_ms >= task->stuck_mono_ms) {
+        is_stuck = is_stuck && task->stuck_mono_ms && now_ms >= task->stuck_mono_ms;
+    }
+    return is_stuck;
+}
+
+void qr_slots_check_time(struct qr_runner *runner)
+{
+    const int64_t now_ms = qr_runner_mono_ms(runner);
+    for (struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
+        if (slot->task && !slot->is_replaced && is_stuck(slot, now_ms)) {
             give_up(slot);
         }
     }
     add_missing(runner, now_ms);
+}
+
+/* When the thread is to be looked at; INT64_MAX = never. */
+static int64_t slot_next_check_mono_ms(const struct slot_thread *slot)
+{
+    int64_t next = INT64_MAX, stuck_mono_ms = 0;
+    bool all_cancelled = true;
+    for (const struct task *task = slot->task; task; task = task->next) {
+        if (!atomic_load(&task->cancelled)) {
+            all_cancelled = false;
+            next = task->limit_mono_ms ? QR_MIN(next, task->limit_mono_ms) : next;
+        } else if (task->stuck_mono_ms == 0) {
+            next = 1;
+        } else {
+            stuck_mono_ms = QR_MAX(stuck_mono_ms, task->stuck_mono_ms);
+        }
+    }
+    return all_cancelled && stuck_mono_ms ? QR_MIN(next, stuck_mono_ms) : next;
 }
 
 int64_t qr_slots_next_check_mono_ms(const struct qr_runner *runner)
@@ -409,14 +528,8 @@ int64_t qr_slots_next_check_mono_ms(const struct qr_runner *runner)
         next = back_mono_ms ? QR_MIN(next, back_mono_ms) : next;
     }
     for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
-        const struct task *task = slot->task;
-        if (!task || slot->is_replaced) {
-            continue;
-        }
-        if (atomic_load(&task->cancelled)) {
-            next = QR_MIN(next, task->stuck_mono_ms ? task->stuck_mono_ms : (int64_t)1);
-        } else if (task->limit_mono_ms) {
-            next = QR_MIN(next, task->limit_mono_ms);
+        if (slot->task && !slot->is_replaced) {
+            next = QR_MIN(next, slot_next_check_mono_ms(slot));
         }
     }
     return next == INT64_MAX ? 0 : next;

@@ -23,6 +23,7 @@ enum {
 static const struct qr_settings DEFAULTS = {
     .embedding = {.provider = "none", .model = ""},
     .chunking = {.strategy = "structured", .size_tokens = 400, .overlap_tokens = 0, .separator = "\n\n"},
+    .retrieval = {.mode = "auto", .top_k = 10, .fusion = "weighted", .text_weight = 0.5, .vector_weight = 0.5},
     .file_processor = {.kind = "none"},
     .assets = {.analysis = "off"},
     .recovery = QR_RECOVERY_RESUME,
@@ -87,6 +88,20 @@ static qr_rc read_number(const struct section *section, const char *name, int64_
                        section->path, name, (long long)min, (long long)max);
     }
     *setting = json_integer_value(value);
+    return QR_OK;
+}
+
+/* From 0 to 1. */
+static qr_rc read_part(const struct section *section, const char *name, double *setting)
+{
+    const json_t *value = json_object_get(section->object, name);
+    if (!value) {
+        return QR_OK;
+    }
+    if (!json_is_number(value) || !(json_number_value(value) >= 0 && json_number_value(value) <= 1)) {
+        return qr_fail(section->err, QR_CODE_INVALID_VALUE, "%s%s must be a number from 0 to 1", section->path, name);
+    }
+    *setting = json_number_value(value);
     return QR_OK;
 }
 
@@ -157,6 +172,23 @@ static qr_rc read_chunking(const struct section *above, struct qr_settings *sett
     QR_TRY(read_text(&section, "separator", SEPARATOR_BYTES_MAX, &settings->chunking.separator));
     if (settings->chunking.separator[0] == '\0') {
         return qr_fail(section.err, QR_CODE_INVALID_VALUE, "chunking.separator must not be empty");
+    }
+    return QR_OK;
+}
+
+static qr_rc read_retrieval(const struct section *above, struct qr_settings *settings)
+{
+    struct section section = {0}, weights = {0};
+    QR_TRY(open_section(above, "retrieval", "retrieval.", "mode top_k threshold fusion weights", &section));
+    QR_TRY(read_word(&section, "mode", "auto text vector hybrid", &settings->retrieval.mode));
+    QR_TRY(read_number(&section, "top_k", 1, QR_TOP_K_MAX, &settings->retrieval.top_k));
+    QR_TRY(read_part(&section, "threshold", &settings->retrieval.threshold));
+    QR_TRY(read_word(&section, "fusion", "weighted rrf", &settings->retrieval.fusion));
+    QR_TRY(open_section(&section, "weights", "retrieval.weights.", "text vector", &weights));
+    QR_TRY(read_part(&weights, "text", &settings->retrieval.text_weight));
+    QR_TRY(read_part(&weights, "vector", &settings->retrieval.vector_weight));
+    if (settings->retrieval.text_weight + settings->retrieval.vector_weight <= 0) {
+        return qr_fail(section.err, QR_CODE_INVALID_VALUE, "one of retrieval.weights must be above 0");
     }
     return QR_OK;
 }
@@ -233,9 +265,11 @@ qr_rc qr_settings_parse(const json_t *object, struct qr_arena *arena, struct qr_
     if (object && !json_is_object(object)) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "the settings of a base must be a JSON object");
     }
-    QR_TRY(qr_json_require_fields(object, "", "embedding chunking file_processor assets recovery limits", err));
+    QR_TRY(
+        qr_json_require_fields(object, "", "embedding chunking retrieval file_processor assets recovery limits", err));
     QR_TRY(read_embedding(&whole, &settings));
     QR_TRY(read_chunking(&whole, &settings));
+    QR_TRY(read_retrieval(&whole, &settings));
     QR_TRY(read_processor(&whole, &settings));
     QR_TRY(read_limits(&whole, &settings));
     QR_TRY(read_others(&whole, &settings));

@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "base/json.h"
 
+enum { QR_TOP_K_MAX = 100 };
+
 enum qr_recovery { QR_RECOVERY_RESUME, QR_RECOVERY_ABANDON };
 
 struct qr_settings {
@@ -19,6 +21,13 @@ struct qr_settings {
         int64_t size_tokens, overlap_tokens;
         const char *separator;
     } chunking;
+    struct {
+        const char *mode; /* "auto", "text", "vector", "hybrid" */
+        int64_t top_k;
+        double threshold;   /* of cosines; hits of the vectors below it are none. 0 = none */
+        const char *fusion; /* "weighted", "rrf" */
+        double text_weight, vector_weight;
+    } retrieval;
     struct {
         const char *kind;        /* "none", "command" */
         const char *const *argv; /* of `command`; a NULL is behind the last */

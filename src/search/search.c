@@ -1,187 +1,203 @@
-/* Search by words.
- *
- * S1  Whether a chunk may be shown is asked of the main database: its generation is the item's live one, and neither the item
- *     nor anything above it is deleting or disabled (I3, I4, HIDE-1). The index knows nothing of that. All hits of an answer
- *     are judged in one read.
- * S2  The index and the main database are never read at the same time: on PostgreSQL that would be two connections for one
- *     search, and as many searches as there are connections would wait for each other. So hits are found first and judged
- *     then; where some are hidden, it is searched again without those, deeper each time. */
-#include "search/search.h"
+/* A search from the typed query to the passages: both legs of each base, one order, one judgement, then what is shown. */
+#include "search/parts.h"
 
-#include "base/map.h"
+#include <stdlib.h>
 
 enum {
-    DEPTH_FACTOR = 4,
-    DEPTH_MAX = 1 << 16, /* hits looked at in a round */
+    LEG_HITS_MIN =
+        50, /* of a leg that is to be joined with others: more than are shown, so that both may find the same */
+    SPARE_FACTOR = 2, /* hits beside those asked for: some will be joined, some are hidden meanwhile */
+    DIVERSE_HITS_MAX = 200,
+    LEGS_MAX = QR_SEARCH_BASES_MAX + 1,
 };
 
-/* What an answer needs to know of a hit. */
-struct candidate {
-    struct qr_index_hit hit;
-    const struct qr_item *item; /* NULL = not to be shown */
-};
+/* ---- modes ---- */
 
-struct scan {
-    const struct qr_search *search;
-    struct qr_arena *arena;
-    struct qr_map hidden; /* (item, generation) of rounds before */
-    struct candidate *candidates;
-    size_t count, visible_count;
-};
+static const char *const mode_names[] = {"auto", "text", "vector", "hybrid"};
 
-static qr_rc out_of_memory(qr_err *err)
+const char *qr_search_mode_name(enum qr_search_mode mode)
 {
-    return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while searching");
+    return mode_names[mode];
 }
 
-/* ---- what was hidden before ---- */
-
-struct hidden_key {
-    char bytes[QR_UUID_BYTES + sizeof(int64_t)];
-};
-
-static struct hidden_key key_of(qr_uuid item_id, int64_t generation)
+enum qr_search_mode qr_search_mode_find(const char *name)
 {
-    struct hidden_key key;
-    memcpy(key.bytes, item_id.bytes, QR_UUID_BYTES);
-    memcpy(key.bytes + QR_UUID_BYTES, &generation, sizeof generation);
-    return key;
+    enum qr_search_mode mode = QR_MODE_AUTO;
+    while (mode < QR_MODE_COUNT && strcmp(mode_names[mode], name) != 0) {
+        mode++;
+    }
+    return mode;
 }
 
-static bool was_not_hidden(void *arg, qr_uuid item_id, int64_t generation)
+/* A base that has no vectors is no reason to complain where nobody asked for them; beside others that have some it is. */
+static void choose_mode(struct qr_searching *searching)
 {
-    const struct scan *scan = arg;
-    const struct hidden_key key = key_of(item_id, generation);
-    return !qr_map_find(&scan->hidden, (qr_str){key.bytes, sizeof key.bytes});
+    const struct qr_search *search = searching->search;
+    struct qr_search_answer *answer = searching->answer;
+    size_t with_vectors = 0;
+    for (size_t i = 0; i < searching->base_count; i++) {
+        with_vectors += searching->bases[i].provider != NULL;
+    }
+    answer->mode = search->mode == QR_MODE_AUTO ? QR_MODE_HYBRID : search->mode;
+    if (answer->mode == QR_MODE_TEXT) {
+        return;
+    }
+    if (with_vectors < searching->base_count && (with_vectors || search->mode != QR_MODE_AUTO)) {
+        answer->degraded |= QR_DEGRADED_VECTOR;
+    }
+    answer->mode = with_vectors ? answer->mode : QR_MODE_TEXT;
 }
 
-static qr_rc remember_hidden(struct scan *scan, qr_err *err)
+/* ---- the query ---- */
+
+/* type: and path: become part of the filter. */
+static qr_rc read_query(struct qr_searching *searching, qr_err *err)
 {
-    for (size_t i = 0; i < scan->count; i++) {
-        const struct qr_index_hit *hit = &scan->candidates[i].hit;
-        const struct hidden_key key = key_of(hit->item_id, hit->generation);
-        if (!scan->candidates[i].item && !qr_map_put(&scan->hidden, (qr_str){key.bytes, sizeof key.bytes}, scan)) {
-            return out_of_memory(err);
+    struct qr_search_filter *filter = &searching->filter;
+    QR_TRY(qr_query_parse(searching->search->query, searching->arena, &searching->query, err));
+    bool was_cut = searching->query.was_cut;
+    uint32_t types = 0, excluded_types = 0;
+    for (size_t i = 0; i < searching->query.count; i++) {
+        const struct qr_clause *clause = &searching->query.clauses[i];
+        if (clause->field == QR_FIELD_PATH && filter->pattern_count < QR_FILTER_PATTERNS_MAX) {
+            filter->patterns[filter->pattern_count++] = (struct qr_path_pattern){clause->text, clause->is_excluded};
+        } else if (clause->field == QR_FIELD_PATH) {
+            was_cut = true;
+        } else if (clause->field == QR_FIELD_TYPE) {
+            *(clause->is_excluded ? &excluded_types : &types) |= QR_BIT(qr_item_type_find(clause->text));
         }
     }
+    types = types ? types : excluded_types ? UINT32_MAX : 0;
+    filter->types = types ? types & ~excluded_types & (filter->types ? filter->types : UINT32_MAX) : filter->types;
+    searching->answer->degraded |= was_cut ? QR_DEGRADED_QUERY : 0;
     return QR_OK;
 }
 
-/* ---- who may be shown ---- */
+/* ---- one order ---- */
 
-struct verdict {
-    bool is_visible;
-    struct qr_item item;
-};
-
-static qr_rc judge(struct qr_tx *tx, const struct scan *scan, qr_uuid item_id, struct verdict *verdict, qr_err *err)
+/* Vectors of one model in one order. */
+static int compare_scores(const void *a, const void *b)
 {
-    bool found, is_deleting, is_disabled;
-    struct qr_item *item = &verdict->item;
-    QR_TRY(qr_item_find(tx, item_id, scan->arena, &found, item, err));
-    if (!found || !qr_uuid_equal(item->base_id, scan->search->base_id)) {
-        return QR_OK;
+    const struct qr_index_hit *x = a, *y = b;
+    if (x->score != y->score) {
+        return x->score > y->score ? -1 : 1;
     }
-    QR_TRY(qr_item_path_is_deleting(tx, item->path, &is_deleting, err));
-    QR_TRY(qr_item_path_is_disabled(tx, item->path, &is_disabled, err));
-    verdict->is_visible = !is_deleting && !is_disabled;
-    return QR_OK;
+    const int by_item = memcmp(x->item_id.bytes, y->item_id.bytes, QR_UUID_BYTES);
+    return by_item ? by_item : (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
 }
 
-/* Each item is asked about once, however many of its chunks were found. */
-static qr_rc find_verdict(struct qr_tx *tx, const struct scan *scan, struct qr_map *seen, qr_uuid item_id,
-                          const struct verdict **ret_verdict, qr_err *err)
+static bool shares_vectors(const struct qr_searched_base *a, const struct qr_searched_base *b)
 {
-    const qr_str key = {(const char *)item_id.bytes, QR_UUID_BYTES};
-    struct verdict *verdict = qr_map_find(seen, key);
-    if (!verdict) {
-        verdict = qr_arena_alloc(scan->arena, sizeof *verdict);
-        if (!verdict || !qr_map_put(seen, key, verdict)) {
-            return out_of_memory(err);
-        }
-        QR_TRY(judge(tx, scan, item_id, verdict, err));
+    return a->provider && b->provider && strcmp(a->provider->fingerprint, b->provider->fingerprint) == 0;
+}
+
+static qr_rc gather_vectors(struct qr_searching *searching, size_t first, struct qr_leg_hits *ret_leg, qr_err *err)
+{
+    size_t sum = 0, count = 0;
+    const struct qr_searched_base *bases = searching->bases;
+    for (size_t i = first; i < searching->base_count; i++) {
+        sum += shares_vectors(&bases[first], &bases[i]) ? bases[i].vector.count : 0;
     }
-    *ret_verdict = verdict;
-    return QR_OK;
-}
-
-static qr_rc judge_all(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct scan *scan = arg;
-    QR_CLEANUP(qr_map_done) struct qr_map seen;
-    qr_map_init(&seen, 1); /* ids are ours: nobody chooses keys that collide */
-    scan->visible_count = 0;
-    for (size_t i = 0; i < scan->count; i++) {
-        struct candidate *candidate = &scan->candidates[i];
-        const struct verdict *verdict = NULL;
-        QR_TRY(find_verdict(tx, scan, &seen, candidate->hit.item_id, &verdict, err));
-        const bool is_live = verdict->item.live_generation == candidate->hit.generation;
-        candidate->item = verdict->is_visible && is_live ? &verdict->item : NULL;
-        scan->visible_count += candidate->item != NULL;
-    }
-    return QR_OK;
-}
-
-/* ---- rounds ---- */
-
-static qr_rc find_candidates(struct scan *scan, int depth, qr_err *err)
-{
-    const struct qr_search *search = scan->search;
-    struct qr_index_hit *hits = qr_arena_array(scan->arena, (size_t)depth, sizeof hits[0]);
+    struct qr_index_hit *hits = qr_arena_array(searching->arena, sum + 1, sizeof *hits);
     if (!hits) {
-        return out_of_memory(err);
+        return qr_search_out_of_memory(err);
     }
-    QR_TRY(qr_index_search_text(search->index, search->base_id, search->query, depth, was_not_hidden, scan, hits,
-                                &scan->count, err));
-    scan->candidates = qr_arena_array(scan->arena, scan->count + 1, sizeof scan->candidates[0]);
-    for (size_t i = 0; scan->candidates && i < scan->count; i++) {
-        scan->candidates[i].hit = hits[i];
-    }
-    return scan->candidates ? QR_OK : out_of_memory(err);
-}
-
-static qr_rc find_visible(struct scan *scan, qr_err *err)
-{
-    for (int depth = scan->search->top_k;; depth = QR_MIN(depth * DEPTH_FACTOR, (int)DEPTH_MAX)) {
-        QR_TRY(find_candidates(scan, depth, err));
-        QR_TRY(qr_db_read(scan->search->db, judge_all, scan, err));
-        if (scan->visible_count == scan->count || scan->visible_count >= (size_t)scan->search->top_k) {
-            return QR_OK;
-        }
-        QR_TRY(remember_hidden(scan, err)); /* so each round knows more than the one before, and they end */
-    }
-}
-
-/* The rows themselves; one that was purged meanwhile is left out. */
-static qr_rc load_rows(const struct scan *scan, struct qr_search_hit *hits, size_t *ret_count, qr_err *err)
-{
-    const struct qr_search *search = scan->search;
-    *ret_count = 0;
-    for (size_t i = 0; i < scan->count && *ret_count < (size_t)search->top_k; i++) {
-        const struct candidate *candidate = &scan->candidates[i];
-        const struct qr_index_hit *hit = &candidate->hit;
-        struct qr_chunk_row *rows = NULL;
-        size_t count = 0;
-        if (candidate->item) {
-            QR_TRY(qr_index_chunks(search->index, search->base_id, hit->item_id, hit->generation, hit->ordinal, false,
-                                   1, scan->arena, &rows, &count, err));
-        }
-        if (count == 1 && rows[0].chunk.ordinal == hit->ordinal) {
-            hits[(*ret_count)++] = (struct qr_search_hit){.score = hit->score, .item = candidate->item, .row = rows[0]};
+    for (size_t i = first; i < searching->base_count; i++) {
+        if (shares_vectors(&bases[first], &bases[i]) && bases[i].vector.count) {
+            memcpy(hits + count, bases[i].vector.hits, bases[i].vector.count * sizeof *hits);
+            count += bases[i].vector.count;
         }
     }
+    qsort(hits, count, sizeof *hits, compare_scores);
+    *ret_leg = (struct qr_leg_hits){QR_LEG_VECTOR, hits, count};
     return QR_OK;
 }
 
-qr_rc qr_search_text(const struct qr_search *search, struct qr_arena *arena, struct qr_search_hit **ret_hits,
-                     size_t *ret_count, qr_err *err)
+/* A leg a model: cosines of different ones cannot be compared. */
+static qr_rc add_vector_legs(struct qr_searching *searching, struct qr_leg_hits legs[static LEGS_MAX], size_t *count,
+                             qr_err *err)
 {
-    struct scan scan = {.search = search, .arena = arena};
-    qr_map_init(&scan.hidden, 1);
-    struct qr_search_hit *hits = qr_arena_array(arena, (size_t)search->top_k, sizeof hits[0]);
-    qr_rc rc = hits ? find_visible(&scan, err) : out_of_memory(err);
-    rc = rc == QR_OK ? load_rows(&scan, hits, ret_count, err) : rc;
-    qr_map_done(&scan.hidden);
-    *ret_hits = hits;
+    const size_t before = *count;
+    for (size_t i = 0; i < searching->base_count; i++) {
+        bool is_first = searching->bases[i].query_vector != NULL;
+        for (size_t other = 0; other < i && is_first; other++) {
+            is_first = !shares_vectors(&searching->bases[other], &searching->bases[i]);
+        }
+        if (is_first) {
+            QR_TRY(gather_vectors(searching, i, &legs[(*count)++], err));
+        }
+    }
+    searching->answer->degraded |= *count - before > 1 ? QR_DEGRADED_MODELS : 0;
+    return QR_OK;
+}
+
+static qr_rc fuse_legs(struct qr_searching *searching, struct qr_fused **ret_fused, size_t *ret_count, qr_err *err)
+{
+    struct qr_leg_hits legs[LEGS_MAX];
+    size_t count = 0;
+    if (searching->answer->mode != QR_MODE_VECTOR && searching->base_count > 1) {
+        QR_TRY(qr_common_text(searching, &legs[count++], err));
+    } else if (searching->answer->mode != QR_MODE_VECTOR) {
+        legs[count++] = searching->bases[0].text;
+    }
+    if (searching->answer->mode != QR_MODE_TEXT) {
+        QR_TRY(add_vector_legs(searching, legs, &count, err));
+    }
+    searching->answer->is_fused = count > 1;
+    return qr_fuse(legs, count, &searching->search->fusion, searching->arena, ret_fused, ret_count, err);
+}
+
+/* ---- a search ---- */
+
+static qr_rc run(struct qr_searching *searching, qr_err *err)
+{
+    const struct qr_search *search = searching->search;
+    struct qr_search_answer *answer = searching->answer;
+    struct qr_fused *fused;
+    size_t count;
+    const int shown = search->diversity > 0 ? DIVERSE_HITS_MAX : search->top_k * SPARE_FACTOR;
+    const bool is_joined = answer->mode == QR_MODE_HYBRID || searching->base_count > 1;
+    QR_TRY(qr_legs_run(searching, is_joined ? QR_MAX(shown, (int)LEG_HITS_MIN) : shown, err));
+    QR_TRY(fuse_legs(searching, &fused, &count, err));
+    answer->degraded |= answer->mode == QR_MODE_TEXT && search->threshold > 0 ? QR_DEGRADED_THRESHOLD : 0;
+    return qr_show(searching, fused, QR_MIN(count, (size_t)shown), err);
+}
+
+static qr_rc begin(struct qr_searching *searching, qr_err *err)
+{
+    const struct qr_search *search = searching->search;
+    const struct qr_search_base one = {search->base_id, search->provider};
+    const struct qr_search_base *bases = search->base_count ? search->bases : &one;
+    const size_t count = search->base_count ? search->base_count : 1;
+    searching->bases = qr_arena_array(searching->arena, count, sizeof *searching->bases);
+    if (!searching->bases) {
+        return qr_search_out_of_memory(err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct qr_searched_base *base = &searching->bases[i];
+        *base = (struct qr_searched_base){.id = bases[i].id, .provider = bases[i].provider};
+        searching->base_count++;
+        QR_TRY(qr_scan_begin(&base->scan, search->db, search->memory, base->id, &searching->filter, searching->arena,
+                             err));
+        qr_languages languages;
+        QR_TRY(qr_index_languages(search->index, base->id, &languages, err));
+        searching->languages |= languages;
+    }
+    choose_mode(searching);
+    return qr_tokenizer_create(&searching->tokenizer, err);
+}
+
+qr_rc qr_search_run(const struct qr_search *search, struct qr_arena *arena, struct qr_search_answer *ret_answer,
+                    qr_err *err)
+{
+    struct qr_searching searching = {.search = search, .arena = arena, .answer = ret_answer, .filter = search->filter};
+    *ret_answer = (struct qr_search_answer){0};
+    QR_TRY(read_query(&searching, err));
+    qr_rc rc = begin(&searching, err);
+    rc = rc == QR_OK ? run(&searching, err) : rc;
+    for (size_t i = 0; i < searching.base_count; i++) {
+        qr_scan_done(&searching.bases[i].scan);
+    }
+    qr_tokenizer_free(searching.tokenizer);
     return rc;
 }

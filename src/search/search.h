@@ -1,28 +1,73 @@
-/* Search: finds the chunks of a base that fit what a person typed, among those that may be shown now. First form: by
- * words. */
+/* Search: the passages of a base that fit what a person typed, among those that may be shown now. By words, by vectors, or by
+ * both; S1 to S3 of search/scan.h hold. */
 #pragma once
 
-#include "index/index.h"
+#include "embed/provider.h"
+#include "search/filter.h"
+#include "search/fuse.h"
+#include "search/highlight.h"
+#include "search/visible.h"
 #include "store/bases.h"
-#include "store/items.h"
 
-enum { QR_SEARCH_TOP_K_MAX = 100 };
+enum { QR_SEARCH_TOP_K_MAX = 100, QR_SEARCH_CONTEXT_MAX = 10, QR_QUERY_BYTES_MAX = 128 << 10 };
+
+enum qr_search_mode { QR_MODE_AUTO, QR_MODE_TEXT, QR_MODE_VECTOR, QR_MODE_HYBRID, QR_MODE_COUNT };
+const char *qr_search_mode_name(enum qr_search_mode mode);
+/* QR_MODE_COUNT when there is none of that name. */
+enum qr_search_mode qr_search_mode_find(const char *name);
+
+struct qr_search_base {
+    qr_uuid id;
+    struct qr_provider *provider; /* NULL = the base has no vectors */
+};
+
+enum { QR_SEARCH_BASES_MAX = 32 };
 
 struct qr_search {
     struct qr_db *db;
     struct qr_index_set *index;
+    struct qr_visible_memory *memory; /* NULL = each search begins with knowing nothing */
+    struct qr_provider *provider;     /* NULL = the base has no vectors */
     qr_uuid base_id;
-    qr_str query;
-    int top_k; /* 1 to QR_SEARCH_TOP_K_MAX */
+    const struct qr_search_base *bases; /* instead of the two above: several, searched as if they were one */
+    size_t base_count;                  /* at most QR_SEARCH_BASES_MAX */
+    qr_str query;                       /* valid UTF-8, at most QR_QUERY_BYTES_MAX */
+    enum qr_search_mode mode;
+    int top_k;        /* 1 to QR_SEARCH_TOP_K_MAX */
+    double threshold; /* hits of the vectors with a smaller cosine are none; 0 = none */
+    struct qr_fusion_options fusion;
+    struct qr_search_filter filter; /* what the query says of items comes to it */
+    int context;                    /* so many neighbours before and behind each hit are shown with it */
+    bool keeps_chunks;              /* hits beside each other are not made one passage */
+    double diversity;               /* 0 = off, to 1; search/diverse.h */
 };
 
 struct qr_search_hit {
-    double score;
+    struct qr_fused found;
     const struct qr_item *item;
-    struct qr_chunk_row row;
+    struct qr_chunk_row row; /* the passage: of the chunk, and its neighbours */
+    struct qr_range *highlights;
+    size_t highlight_count;
 };
 
-/* The best first. Everything lives in the arena. What is shown is decided in one read of the
- * main database (S1). */
-qr_rc qr_search_text(const struct qr_search *search, struct qr_arena *arena, struct qr_search_hit **ret_hits,
-                     size_t *ret_count, qr_err *err);
+/* Why an answer is not what was asked for. */
+enum qr_degraded {
+    QR_DEGRADED_VECTOR = QR_BIT(0),    /* a base without vectors now: by words only */
+    QR_DEGRADED_THRESHOLD = QR_BIT(1), /* scores of words have no threshold */
+    QR_DEGRADED_QUERY = QR_BIT(2),     /* only a part of the query was used */
+    QR_DEGRADED_MODELS = QR_BIT(3), /* bases have vectors of different models: mixed by rank and share, not by cosine */
+};
+
+struct qr_search_answer {
+    struct qr_search_hit *hits; /* best first */
+    size_t count;
+    enum qr_search_mode mode; /* as it was done */
+    uint32_t degraded;        /* enum qr_degraded */
+    bool is_relaxed;          /* what must occur did not: some hits fit a part */
+    bool is_fused;            /* scores are of several legs; else those of the one that there was */
+    struct qr_wanted wanted;  /* the words that were looked for */
+};
+
+/* Everything lives in the arena. */
+qr_rc qr_search_run(const struct qr_search *search, struct qr_arena *arena, struct qr_search_answer *ret_answer,
+                    qr_err *err);

@@ -353,6 +353,53 @@ qr_rc qr_jobs_finish(struct qr_tx *tx, const struct qr_job *job, const struct qr
     return job->serial_key.is_set ? promote_next(tx, &job->serial_key, now_ms, err) : QR_OK;
 }
 
+enum { COMPLETED_TOGETHER = 16 };
+
+/* Pairs that are not needed name no job: no id is empty. */
+static qr_rc complete_some(struct qr_tx *tx, const struct qr_job *const *jobs, size_t count, int64_t now_ms,
+                           bool *ret_is_lost, qr_err *err)
+{
+#define PAIR(id, fence) "(?" #id ", ?" #fence "), "
+    struct qr_val vals[1 + 2 * COMPLETED_TOGETHER];
+    vals[0] = qr_val_i64(now_ms);
+    for (size_t i = 0; i < COMPLETED_TOGETHER; i++) {
+        vals[1 + 2 * i] = i < count ? qr_val_uuid(&jobs[i]->id) : qr_val_blob("", 0);
+        vals[2 + 2 * i] = qr_val_i64(i < count ? jobs[i]->fence : 0);
+    }
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(
+        tx, &rows,
+        "UPDATE job SET state = 5, finished_at = ?1, code = '', message = '' "
+        "FROM (VALUES " PAIR(2, 3) PAIR(4, 5) PAIR(6, 7) PAIR(8, 9) PAIR(10, 11) PAIR(12, 13) PAIR(14, 15) PAIR(16, 17)
+            PAIR(18, 19) PAIR(20, 21) PAIR(22, 23) PAIR(24, 25) PAIR(26, 27) PAIR(28, 29)
+                PAIR(30, 31) "(?32, ?33)) "
+                             "AS held "
+                             "WHERE job.id = held.column1 AND +job.state = 4 AND job.fence = held.column2 RETURNING id",
+        vals, QR_COUNT(vals), err));
+#undef PAIR
+    for (size_t i = 0; i < count; i++) {
+        ret_is_lost[i] = true;
+    }
+    while (qr_rows_next(&rows)) {
+        const qr_uuid id = qr_rows_uuid(&rows, 0);
+        for (size_t i = 0; i < count; i++) {
+            ret_is_lost[i] = ret_is_lost[i] && !qr_uuid_equal(jobs[i]->id, id);
+        }
+    }
+    return qr_rows_end(&rows, err);
+}
+
+qr_rc qr_jobs_complete(struct qr_tx *tx, const struct qr_job *const *jobs, size_t count, bool *ret_is_lost, qr_err *err)
+{
+    int64_t now_ms;
+    QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    for (size_t at = 0; at < count; at += COMPLETED_TOGETHER) {
+        const size_t some = QR_MIN(count - at, (size_t)COMPLETED_TOGETHER);
+        QR_TRY(complete_some(tx, jobs + at, some, now_ms, ret_is_lost + at, err));
+    }
+    return QR_OK;
+}
+
 /* A claim and a release raise the fence by one each, so that the fences of the attempts to keep are known. */
 static qr_rc write_history(struct qr_tx *tx, qr_uuid id, int64_t fence, const struct qr_job_release *release,
                            int64_t now_ms, qr_err *err)

@@ -106,9 +106,10 @@ struct qr_job_filter {
     qr_uuid after;            /* newest first, below this id; all zero = from the newest */
     int limit;
 };
-/* Without their args, which are "". */
+/* Without their args, which are "". Looks at a bounded number of jobs, so there may be more though the list is not full:
+ * *ret_looked_to is then where to go on, else it is all zero. */
 qr_rc qr_jobs_list(struct qr_tx *tx, const struct qr_job_filter *filter, struct qr_arena *arena,
-                   struct qr_job **ret_jobs, size_t *ret_count, qr_err *err);
+                   struct qr_job **ret_jobs, size_t *ret_count, qr_uuid *ret_looked_to, qr_err *err);
 
 /* How many are open, by queue and state. Counts at most `limit` of each: never a scan of a million rows. */
 qr_rc qr_jobs_count(struct qr_tx *tx, enum qr_queue queue, enum qr_job_state state, int64_t limit, int64_t *ret_count,
@@ -152,6 +153,10 @@ struct qr_job_end {
     bool is_crash;              /* FAILED, but no attempt of its own: its process died */
 };
 qr_rc qr_jobs_finish(struct qr_tx *tx, const struct qr_job *job, const struct qr_job_end *end, qr_err *err);
+/* The same for many at once that were completed, without a code, and that have no serial key: a row of this table has many
+ * indexes, and a statement opens them all. ret_is_lost[i]: it is not this worker's any more, and was not changed. */
+qr_rc qr_jobs_complete(struct qr_tx *tx, const struct qr_job *const *jobs, size_t count, bool *ret_is_lost,
+                       qr_err *err);
 
 /* Takes a running job from its worker and puts it back in line. */
 struct qr_job_release {

@@ -3,15 +3,17 @@
 
 #include "store/jobs_row.h"
 
+#include <assert.h>
 #include <stdio.h>
 
-enum { KEY_SIZE = 8 + QR_UUID_TEXT_SIZE };
-
-static qr_str stage_key(qr_uuid item_id, char *out)
+/* The item's id itself, where other keys are hashes: ids grow with time, so that jobs that are added, claimed and ended
+ * together are neighbours in the index of keys. */
+static struct qr_job_key stage_key(qr_uuid item_id)
 {
-    memcpy(out, "stage:", 6);
-    qr_uuid_format(item_id, out + 6);
-    return qr_str_of(out);
+    struct qr_job_key key = {.is_set = true};
+    static_assert((int)sizeof key.hash == (int)QR_UUID_BYTES, "an id fits where a hash does");
+    memcpy(key.hash, item_id.bytes, sizeof key.hash);
+    return key;
 }
 
 /* Breadth first: what is nearer to the root goes first. */
@@ -24,19 +26,20 @@ qr_rc qr_jobs_add_stage(struct qr_tx *tx, struct qr_uuid_gen *ids, const struct 
                         int64_t at_ms, qr_uuid *ret_id, qr_err *err)
 {
     const struct qr_job_type_info *info = qr_job_type_info(type);
-    char key[KEY_SIZE];
+    const struct qr_new_job job = {
+        .spec = {.queue = info->queue,
+                 .type = info->name,
+                 .base_id = item->base_id,
+                 .item_id = item->id,
+                 .generation = item->generation,
+                 .priority = priority_of(item),
+                 .run_at_ms = at_ms,
+                 .time_limit_ms = info->time_limit_ms},
+        .id = qr_uuid_next(ids),
+        .idempotency_key = stage_key(item->id),
+    };
     bool existed;
-    QR_TRY(qr_jobs_add(tx, qr_uuid_next(ids),
-                       &(struct qr_job_spec){.queue = info->queue,
-                                             .type = info->name,
-                                             .base_id = item->base_id,
-                                             .item_id = item->id,
-                                             .generation = item->generation,
-                                             .priority = priority_of(item),
-                                             .run_at_ms = at_ms,
-                                             .idempotency_key = stage_key(item->id, key),
-                                             .time_limit_ms = info->time_limit_ms},
-                       ret_id, &existed, err));
+    QR_TRY(qr_jobs_add_new(tx, &job, ret_id, &existed, err));
     if (existed) {
         return qr_fail(err, QR_CODE_INTERNAL, "an item got a second stage job while the first one was open");
     }
@@ -45,10 +48,8 @@ qr_rc qr_jobs_add_stage(struct qr_tx *tx, struct qr_uuid_gen *ids, const struct 
 
 qr_rc qr_jobs_find_stage(struct qr_tx *tx, qr_uuid item_id, bool *ret_found, qr_uuid *ret_id, qr_err *err)
 {
-    char key[KEY_SIZE];
-    unsigned char hash[QR_HASH_BYTES];
-    qr_hash_128(stage_key(item_id, key), hash);
-    const struct qr_val val = qr_val_blob(hash, sizeof hash);
+    const struct qr_job_key key = stage_key(item_id);
+    const struct qr_val val = qr_val_key(&key);
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
                        "SELECT id FROM job WHERE idempotency_key = ?1 AND idempotency_key IS NOT NULL "

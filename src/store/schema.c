@@ -125,6 +125,15 @@ const struct qr_migration qr_schema_migrations[] = {
                "PRIMARY KEY (base_id, item_id, generation, ordinal), "
                "FOREIGN KEY (base_id, item_id, generation, ordinal) REFERENCES index_chunk ON DELETE CASCADE); */",
     },
+    {
+        .name = "index_words",
+        /* words come from our own tokenizer; those of rows from before are made by the rebuild that its version asks for */
+        .sql = "/*pg ALTER TABLE index_store ADD COLUMN languages INTEGER NOT NULL DEFAULT 0;"
+               "ALTER TABLE index_store ADD COLUMN tokenizer INTEGER NOT NULL DEFAULT 0;"
+               "ALTER TABLE index_chunk DROP COLUMN words;"
+               "ALTER TABLE index_chunk ADD COLUMN words tsvector NOT NULL DEFAULT '';"
+               "CREATE INDEX index_chunk_words ON index_chunk USING gin (words); */",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

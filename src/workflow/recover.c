@@ -1,12 +1,25 @@
 /* Recovery. Nothing here is needed while all goes well: entry points and plan write states together with their jobs. It
- * finds what a failing enqueue, a cleanup that failed or an older version left behind. */
+ * finds what a failing enqueue, a cleanup that failed or an older version left behind.
+ *
+ * Jobs may run while it has not come to the end, as they do every minute and in other processes:
+ * R1  What is stranded stays as it is. It has no job, so none is claimed for it; a container or a run does not end while one of
+ *     its items is active; what is deleting is hidden by its row alone.
+ * R2  Who gets there first is right. A request, an expansion or a cleanup that takes up a stranded item gives it a job or
+ *     removes it; each item is looked at once more under its base's lock, and left alone then.
+ * R3  Nothing is passed over: a walk goes on behind the last row of the step before, by keys that never change, and what is
+ *     stranded behind its back is found by the next walk. */
 #include "workflow/recover.h"
 
 #include "workflow/guard.h"
 #include "workflow/process.h"
 #include "workflow/schedule.h"
 
-enum { EVERY_MS = 60000, SWEEP_MS = 3600000, ITEMS_A_STEP = 2000, BASES_A_STEP = 200 };
+enum { EVERY_MS = 60000, SWEEP_MS = 3600000, ROWS_A_STEP = 2000, BASES_A_STEP = 200 };
+
+static int rows_a_step(const struct qr_recovery_state *state)
+{
+    return state->rows_a_step ? state->rows_a_step : ROWS_A_STEP;
+}
 
 /* ---- deleting roots whose cleanup has no open job (RECOV-1) ---- */
 
@@ -52,7 +65,7 @@ static qr_rc recover_deletes(struct qr_tx *tx, void *arg, bool *ret_more, qr_err
     qr_arena_init(&arena, 0);
     struct qr_item *roots;
     size_t count;
-    QR_TRY(qr_items_deleting_roots(tx, state->root_cursor, ITEMS_A_STEP, &arena, &roots, &count, err));
+    QR_TRY(qr_items_deleting_roots(tx, state->root_cursor, rows_a_step(state), &arena, &roots, &count, err));
     for (size_t i = 0; i < count; i++) {
         bool has_job;
         QR_TRY(has_open_cleanup(tx, &roots[i], &arena, &has_job, err));
@@ -60,7 +73,7 @@ static qr_rc recover_deletes(struct qr_tx *tx, void *arg, bool *ret_more, qr_err
             QR_TRY(recover_root(tx, state, roots[i].id, roots[i].base_id, err));
         }
     }
-    *ret_more = count == ITEMS_A_STEP;
+    *ret_more = (int)count == rows_a_step(state);
     state->root_cursor = *ret_more ? roots[count - 1].id : (qr_uuid){0};
     return QR_OK;
 }
@@ -72,16 +85,17 @@ static qr_rc recover_bases(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *
     struct qr_recovery_state *state = arg;
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
+    const int limit = QR_MIN(rows_a_step(state), (int)BASES_A_STEP); /* their rows are large */
     struct qr_base *bases;
     size_t count;
-    QR_TRY(qr_bases_list(tx, state->base_cursor, BASES_A_STEP, true, &arena, &bases, &count, err));
+    QR_TRY(qr_bases_list(tx, state->base_cursor, limit, true, &arena, &bases, &count, err));
     for (size_t i = 0; i < count; i++) {
         qr_uuid ignored;
         if (bases[i].status == QR_BASE_DELETING) {
             QR_TRY(qr_enqueue_base_job(tx, state->workflow->ids, QR_JOB_DELETE_BASE, bases[i].id, &ignored, err));
         }
     }
-    *ret_more = count == BASES_A_STEP;
+    *ret_more = (int)count == limit;
     state->base_cursor = *ret_more ? bases[count - 1].id : (qr_uuid){0};
     return QR_OK;
 }
@@ -132,7 +146,7 @@ static qr_rc recover_items(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *
     qr_arena_init(&arena, 0);
     struct qr_item *items;
     size_t count;
-    QR_TRY(qr_items_without_job(tx, &cursor, ITEMS_A_STEP, &arena, &items, &count, err));
+    QR_TRY(qr_items_without_job(tx, &cursor, rows_a_step(state), &arena, &items, &count, err));
     for (size_t i = 0; i < count; i++) {
         QR_TRY(recover_item(tx, state, items[i].id, items[i].base_id, err));
     }
@@ -154,8 +168,8 @@ static qr_rc ask_for_sweep(struct qr_tx *tx, void *arg, bool *ret_more QR_UNUSED
 
 void qr_recovery_tasks(struct qr_recovery_state *state, struct qr_beat_task ret_tasks[static QR_RECOVERY_TASKS])
 {
-    ret_tasks[0] = (struct qr_beat_task){"recover-deletes", EVERY_MS, recover_deletes, state, true};
-    ret_tasks[1] = (struct qr_beat_task){"recover-bases", EVERY_MS, recover_bases, state, true};
-    ret_tasks[2] = (struct qr_beat_task){"recover-items", EVERY_MS, recover_items, state, true};
-    ret_tasks[3] = (struct qr_beat_task){"sweep", SWEEP_MS, ask_for_sweep, state, false};
+    ret_tasks[0] = (struct qr_beat_task){"recover-deletes", EVERY_MS, recover_deletes, state, .is_recovery = true};
+    ret_tasks[1] = (struct qr_beat_task){"recover-bases", EVERY_MS, recover_bases, state, .is_recovery = true};
+    ret_tasks[2] = (struct qr_beat_task){"recover-items", EVERY_MS, recover_items, state, .is_recovery = true};
+    ret_tasks[3] = (struct qr_beat_task){"sweep", SWEEP_MS, ask_for_sweep, state};
 }

@@ -8,6 +8,7 @@ enum { QR_RECOVERY_TASKS = 4 };
 
 struct qr_recovery_state {
     const struct qr_workflow *workflow;
+    int rows_a_step;              /* 0 = thousands */
     struct qr_item_cursor cursor; /* of the look for items without a job */
     qr_uuid root_cursor, base_cursor;
 };

@@ -77,7 +77,8 @@ static void change(struct world *world, char *sql)
 struct effect {
     bool fails;
     int more; /* that many further steps */
-    int calls;
+    int calls, looks;
+    int64_t takes_ms; /* by the clock */
 };
 
 static qr_rc leave_effect(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
@@ -86,6 +87,7 @@ static qr_rc leave_effect(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *e
     int64_t now_ms;
     effect->calls++;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
+    qr_test_clock_advance(effect->takes_ms);
     QR_TRY(qr_tx_exec(tx, "INSERT INTO effect (id, at) SELECT coalesce(max(id), 0) + 1, ?1 FROM effect",
                       QR_VALS(qr_val_i64(now_ms)), NULL, err));
     if (effect->more > 0) {
@@ -315,13 +317,89 @@ QR_DB_TEST(recovery_runs_whatever_the_slot_and_to_its_end)
     struct qr_beat_task task = {"minute", MINUTE_MS, leave_effect, &effect, .is_recovery = true};
     struct qr_beat *beat = create_beat(&world, &task);
     qr_err err;
-    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, &err));
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
     QR_CHECK_INT(3, effects_of(&world));
-    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, &err));
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
     QR_CHECK_INT(4, effects_of(&world));
     QR_CHECK_INT(0, value_of(&world, "SELECT count(*) FROM beat_slot"));
     effect.fails = true;
-    QR_CHECK_CODE(QR_CODE_UNAVAILABLE, qr_beat_run_recovery(beat, &err));
+    QR_CHECK_CODE(QR_CODE_UNAVAILABLE, qr_beat_run_recovery(beat, INT64_MAX, &err));
+    qr_beat_free(beat);
+    close_world(&world);
+}
+
+/* B5 */
+QR_DB_TEST(recovery_ends_with_its_budget_and_the_beat_goes_on_whoever_has_the_slot)
+{
+    struct world world = open_world(t);
+    struct effect others = {0}, effect = {.more = 9, .takes_ms = 100};
+    const struct qr_beat_task others_task = {"minute", MINUTE_MS, leave_effect, &others, .is_recovery = true};
+    const struct qr_beat_task task = {"minute", MINUTE_MS, leave_effect, &effect, .is_recovery = true};
+    struct qr_beat *other = create_beat(&world, &others_task), *beat = create_beat(&world, &task);
+    qr_err err;
+    qr_beat_round(other);
+    QR_CHECK_INT(1, others.calls);
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, 300, &err));
+    QR_CHECK_INT(3, effect.calls);
+    qr_beat_round(beat);
+    QR_CHECK_INT(10, effect.calls); /* neither from the beginning nor once more */
+    QR_CHECK_INT(11, effects_of(&world));
+    qr_beat_round(beat);
+    QR_CHECK_INT(10, effect.calls);
+    qr_beat_free(beat);
+    qr_beat_free(other);
+    close_world(&world);
+}
+
+/* B5: with no time at all, and a step that fails */
+QR_DB_TEST(what_is_left_of_recovery_is_not_forgotten_when_a_step_fails)
+{
+    struct world world = open_world(t);
+    struct effect others = {0}, effect = {.more = 3, .fails = true};
+    const struct qr_beat_task others_task = {"minute", MINUTE_MS, leave_effect, &others, .is_recovery = true};
+    const struct qr_beat_task task = {"minute", MINUTE_MS, leave_effect, &effect, .is_recovery = true};
+    struct qr_beat *other = create_beat(&world, &others_task), *beat = create_beat(&world, &task);
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, 0, &err));
+    QR_CHECK_INT(0, effect.calls);
+    qr_beat_round(other);
+    qr_beat_round(beat); /* its slot is taken; its first step fails */
+    effect.fails = false;
+    effect.calls = 0;
+    qr_test_clock_advance(MINUTE_MS);
+    qr_beat_round(other);
+    qr_beat_round(beat);
+    QR_CHECK_INT(3, effect.calls);
+    qr_beat_free(beat);
+    qr_beat_free(other);
+    close_world(&world);
+}
+
+static qr_rc look_around(void *arg, qr_err *err)
+{
+    struct effect *effect = arg;
+    QR_CHECK_INT(effect->calls, effect->looks);
+    effect->looks++;
+    return effect->fails ? qr_fail(err, QR_CODE_UNAVAILABLE, "as the test wants it") : QR_OK;
+}
+
+QR_DB_TEST(a_task_looks_before_each_transaction_and_no_start_waits_for_it)
+{
+    struct world world = open_world(t);
+    struct effect effect = {.more = 2};
+    const struct qr_beat_task task = {"minute", MINUTE_MS,           leave_effect,
+                                      &effect,  .is_recovery = true, .look = look_around};
+    struct qr_beat *beat = create_beat(&world, &task);
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
+    QR_CHECK_INT(0, effect.looks);
+    qr_beat_round(beat);
+    QR_CHECK_INT(3, effect.calls);
+    QR_CHECK_INT(3, effect.looks);
+    effect.fails = true;
+    qr_test_clock_advance(MINUTE_MS);
+    qr_beat_round(beat);
+    QR_CHECK_INT(3, effect.calls); /* what it was to look at it did not see */
     qr_beat_free(beat);
     close_world(&world);
 }
@@ -471,7 +549,7 @@ QR_DB_TEST(the_plan_is_told_of_jobs_that_crashed_too_often)
     const struct qr_beat_options options = {
         .db = world.db, .clock = world.clock, .plan = {.ended = count_ended, .arg = &told}};
     QR_CHECK_RC(QR_OK, qr_beat_create(&beat, &options, &err));
-    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, &err));
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
     QR_CHECK_INT(HELD_JOBS, told);
     QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 6 AND code = 'crashed_worker'"));
     qr_beat_free(beat);
@@ -496,7 +574,7 @@ QR_DB_TEST(a_plan_that_refuses_keeps_no_job_from_rescue)
     struct qr_beat *beat;
     const struct qr_beat_options options = {.db = world.db, .clock = world.clock, .plan = {.ended = refuse}};
     QR_CHECK_RC(QR_OK, qr_beat_create(&beat, &options, &err));
-    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, &err));
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
     QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 6"));
     QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 3"));
     QR_CHECK_INT(0, effects_of(&world));

@@ -23,6 +23,42 @@ QR_DB_TEST(a_reindex_after_an_update_keeps_the_updated_content)
     qr_shop_work_after(&shop, 60000);
     QR_CHECK_INT(0, qr_shop_hits(&shop, "walrus"));
     QR_CHECK_INT(1, qr_shop_hits(&shop, "penguin"));
+    qr_shop_remove(&shop, "a.txt"); /* nobody looks there any more */
+    qr_shop_reindex(&shop, id);
+    qr_shop_work(&shop);
+    qr_shop_work_after(&shop, 60000);
+    QR_CHECK_INT(QR_ITEM_COMPLETED, qr_desk_item(&shop.desk, id).status);
+    QR_CHECK_INT(1, qr_shop_hits(&shop, "penguin"));
+    qr_shop_close(&shop);
+}
+
+/* UPD-3: the folder is where it is changed */
+QR_DB_TEST(an_update_of_what_comes_from_a_folder_is_refused_and_changes_nothing)
+{
+    struct qr_shop shop;
+    bool changed;
+    qr_err err;
+    qr_shop_open(&shop, t, "{}");
+    const qr_uuid folder = qr_shop_add_tree(&shop);
+    const qr_uuid sub = qr_desk_child(&shop.desk, folder, "sub").id;
+    const qr_uuid in_it[] = {qr_desk_child(&shop.desk, folder, "a.md").id, qr_desk_child(&shop.desk, sub, "c.md").id,
+                             folder, sub};
+    const int64_t jobs = qr_desk_i64(&shop.desk, "SELECT count(*) FROM job");
+    for (size_t i = 0; i < QR_COUNT(in_it); i++) {
+        QR_CHECK_CODE(QR_CODE_INVALID_VALUE, qr_workflow_update(&shop.desk.workflow, shop.desk.base_id, in_it[i],
+                                                                QR_STR("penguin\n"), &changed, &err));
+        QR_CHECK_INT(422, qr_code_info(err.code)->http_status);
+        QR_CHECK_HAS(i < 2 ? "comes from the folder: change it there" : "has no content of its own", err.msg);
+        QR_CHECK_INT(1, qr_desk_item(&shop.desk, in_it[i]).generation);
+    }
+    QR_CHECK_INT(jobs, qr_desk_i64(&shop.desk, "SELECT count(*) FROM job"));
+    qr_shop_work(&shop);
+    QR_CHECK_INT(0, qr_shop_hits(&shop, "penguin"));
+    qr_shop_write(&shop, "tree/a.md", "penguin, and more of it\n"); /* there it works */
+    qr_shop_refresh(&shop, folder);
+    qr_shop_work(&shop);
+    QR_CHECK_INT(1, qr_shop_hits(&shop, "penguin"));
+    QR_CHECK_INT(2, qr_desk_item(&shop.desk, in_it[0]).generation);
     qr_shop_close(&shop);
 }
 

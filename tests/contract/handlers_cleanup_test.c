@@ -197,6 +197,32 @@ QR_DB_TEST(a_delete_while_everything_waits_cancels_the_work_below) /* DEL-5 */
     qr_shop_close(&shop);
 }
 
+QR_DB_TEST(a_delete_cancels_stages_that_wait_and_leaves_other_deletes_alone) /* DEL-5 */
+{
+    struct qr_shop shop;
+    bool changed;
+    qr_err err;
+    qr_shop_open(&shop, t, "{}");
+    const qr_uuid note = qr_desk_add_note(&shop.desk, "note", "words");
+    qr_shop_work(&shop);
+    qr_shop_reindex(&shop, note);
+    qr_shop_work(&shop); /* the purge of the first generation waits */
+    qr_shop_set_paused(&shop, QR_QUEUE_CONVERT, true);
+    QR_CHECK_RC(QR_OK, qr_workflow_update(&shop.desk.workflow, shop.desk.base_id, note, QR_STR("new"), &changed, &err));
+    qr_shop_delete(&shop, note);
+    qr_shop_work_deletes(&shop);
+    QR_CHECK(!qr_desk_has_item(&shop.desk, note));
+    QR_CHECK_INT(1, qr_desk_i64(&shop.desk, "SELECT count(*) FROM job WHERE type = 'process-document' AND state = 8 "
+                                            "AND code = 'deleting'"));
+    QR_CHECK_INT(0, qr_desk_i64(&shop.desk, "SELECT count(*) FROM job WHERE state IN (3, 4)"));
+    QR_CHECK_INT(1, qr_desk_i64(&shop.desk, "SELECT count(*) FROM job WHERE type = 'purge' AND state = 2"));
+    qr_test_clock_advance(QR_SHOP_PURGE_AFTER_MS);
+    qr_shop_work_deletes(&shop);
+    QR_CHECK_INT(1, qr_desk_i64(&shop.desk, "SELECT count(*) FROM job WHERE type = 'purge' AND state IN (5, 7)"));
+    QR_CHECK_INT(0, qr_shop_extents(&shop));
+    qr_shop_close(&shop);
+}
+
 QR_DB_TEST(a_root_that_is_not_marked_is_never_deleted)
 {
     struct qr_shop shop;

@@ -144,20 +144,22 @@ QR_DB_TEST(children_whose_jobs_could_not_be_queued_are_taken_up_by_the_next_expa
     struct qr_shop shop;
     qr_err err;
     qr_shop_open(&shop, t, "{}");
-    qr_shop_make_folder(&shop, "many");
+    qr_shop_make_folder(&shop, "many/sub");
     qr_shop_write(&shop, "many/a.txt", "one");
     qr_shop_write(&shop, "many/b.txt", "two");
-    qr_shop_write(&shop, "many/c.txt", "three");
+    qr_shop_write(&shop, "many/sub/c.txt", "three");
     const qr_uuid folder = qr_shop_add_folder(&shop, "many", "");
     QR_CHECK_RC(QR_OK, qr_failpoints_set("jobs.enqueue=error", &err));
     qr_shop_work(&shop);
     QR_CHECK_TEXT("enqueue_failed", qr_desk_item(&shop.desk, folder).expand_code);
+    QR_CHECK_TEXT("enqueue_failed", qr_desk_child(&shop.desk, folder, "sub").expand_code);
     QR_CHECK_INT(3, qr_desk_item(&shop.desk, folder).counts.failed);
     QR_CHECK_RC(QR_OK, qr_failpoints_set("", &err));
     qr_shop_retry(&shop, folder);
     qr_shop_work(&shop);
     QR_CHECK_INT(QR_ITEM_COMPLETED, qr_desk_item(&shop.desk, folder).status);
     QR_CHECK_INT(3, qr_desk_item(&shop.desk, folder).counts.completed);
+    QR_CHECK_INT(1, qr_desk_child(&shop.desk, folder, "sub").counts.completed);
     qr_shop_close(&shop);
 }
 

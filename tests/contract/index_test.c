@@ -159,6 +159,47 @@ QR_DB_TEST(who_lost_his_right_writes_nothing) /* X2 */
     index_fixture_close(&f);
 }
 
+/* Wants those with an even number; counts how often it was asked. */
+static qr_rc want_even(struct qr_index_document *documents, size_t count, void *arg, qr_err *err QR_UNUSED)
+{
+    int *asked = arg;
+    for (size_t i = 0; i < count; i++) {
+        documents[i].is_wanted = *(const int *)documents[i].owner % 2 == 0;
+    }
+    ++*asked;
+    return QR_OK;
+}
+
+QR_DB_TEST(of_several_documents_those_are_written_that_are_still_wanted) /* X1 X2 GEN-2 */
+{
+    enum { COUNT = 6 };
+    struct index_fixture f;
+    index_fixture_open(&f, t);
+    qr_err err;
+    const qr_uuid base = test_id(BASE);
+    const struct qr_chunk chunks[] = {{.text = QR_STR("alpha")}, {.ordinal = 1, .text = QR_STR("beta")}};
+    struct qr_index_document documents[COUNT];
+    int numbers[COUNT], asked = 0;
+    for (int i = 0; i < COUNT; i++) {
+        numbers[i] = i;
+        documents[i] = (struct qr_index_document){
+            .item_id = test_id(10 + i), .generation = 1, .chunks = chunks, .count = 2, .owner = &numbers[i]};
+    }
+    index_write(&f, base, test_id(10), 1, 0, "of an earlier attempt");
+    QR_CHECK_RC(QR_OK, qr_index_write_documents(f.set, base, documents, COUNT, want_even, &asked, &err));
+    QR_CHECK_INT(1, asked);
+    struct qr_index_extent extents[COUNT];
+    size_t count;
+    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, (qr_uuid){0}, 0, COUNT, extents, &count, &err));
+    QR_CHECK_INT(COUNT / 2, count);
+    for (size_t i = 0; i < count; i++) {
+        QR_CHECK(qr_uuid_equal(test_id(10 + 2 * (int)i), extents[i].item_id));
+        QR_CHECK_INT(2, extents[i].chunk_count);
+    }
+    QR_CHECK_INT(0, index_hit_count(&f, base, "earlier"));
+    index_fixture_close(&f);
+}
+
 /* ---- removing ---- */
 
 QR_DB_TEST(deleting_takes_all_generations_and_can_be_repeated) /* X3 */
@@ -531,7 +572,7 @@ QR_DB_TEST(a_write_that_fails_before_its_commit_leaves_nothing)
     index_fixture_close(&f);
 }
 
-QR_DB_TEST(what_was_written_is_there_after_a_restart)
+QR_DB_TEST(what_was_written_is_there_after_a_restart) /* X6: without a sync, too */
 {
     struct index_fixture f;
     index_fixture_open(&f, t);

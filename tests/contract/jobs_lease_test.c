@@ -60,6 +60,43 @@ QR_DB_TEST(a_write_with_an_old_fence_changes_nothing) /* FENCE-1, J1, I2 */
     qr_world_close(&world);
 }
 
+struct completion {
+    const struct qr_job *jobs[40];
+    size_t count;
+    bool is_lost[40];
+};
+
+static qr_rc complete_all(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct completion *completion = arg;
+    return qr_jobs_complete(tx, completion->jobs, completion->count, completion->is_lost, err);
+}
+
+QR_DB_TEST(of_many_that_are_completed_together_those_with_an_old_fence_stay) /* FENCE-1, J1, I2 */
+{
+    struct qr_world world;
+    struct qr_job jobs[40];
+    struct completion completion = {.count = QR_COUNT(jobs)};
+    qr_world_open(&world, t, NULL);
+    const qr_uuid worker = qr_world_worker(&world);
+    for (size_t i = 0; i < QR_COUNT(jobs); i++) {
+        qr_world_add(&world, (struct qr_job_spec){0});
+        jobs[i] = qr_world_claim_one(&world, worker);
+        completion.jobs[i] = &jobs[i];
+    }
+    QR_CHECK_INT(QR_OK, qr_world_release(&world, &jobs[3], (struct qr_job_release){0})); /* nobody's */
+    QR_CHECK_INT(QR_OK, qr_world_release(&world, &jobs[20], (struct qr_job_release){0}));
+    const struct qr_job again = qr_world_claim_one(&world, worker); /* another attempt's */
+    QR_CHECK_INT(QR_OK, qr_world_finish(&world, &jobs[39], QR_JOB_COMPLETED));
+    qr_world_write(&world, complete_all, &completion);
+    for (size_t i = 0; i < QR_COUNT(jobs); i++) {
+        QR_CHECK(completion.is_lost[i] == (i == 3 || i == 20 || i == 39));
+    }
+    QR_CHECK_INT(38, qr_world_i64(&world, "SELECT count(*) FROM job WHERE state = 5 AND finished_at > 0"));
+    QR_CHECK_INT(QR_OK, qr_world_require_fence(&world, &again));
+    qr_world_close(&world);
+}
+
 QR_DB_TEST(cancelling_ends_an_open_job_in_every_state) /* FENCE-3 */
 {
     struct qr_world world;

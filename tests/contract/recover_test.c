@@ -8,18 +8,29 @@
 
 #include <pthread.h>
 
+/* A beat with the tasks of recovery, in the caller's memory. */
+static struct qr_beat *recovery_beat(struct qr_desk *desk, struct qr_recovery_state *state, struct qr_beat_task *tasks)
+{
+    struct qr_beat *beat;
+    qr_err err;
+    qr_recovery_tasks(state, tasks);
+    const struct qr_beat_options options = {.db = desk->db,
+                                            .clock = qr_clock_system(),
+                                            .plan = desk->plan,
+                                            .tasks = tasks,
+                                            .task_count = QR_RECOVERY_TASKS};
+    QR_CHECK_RC(QR_OK, qr_beat_create(&beat, &options, &err));
+    return beat;
+}
+
 /* One recovery as at a start: every task to its end. */
 static void recover(struct qr_desk *desk)
 {
     struct qr_recovery_state state = {.workflow = &desk->workflow};
     struct qr_beat_task tasks[QR_RECOVERY_TASKS];
-    struct qr_beat *beat;
+    struct qr_beat *beat = recovery_beat(desk, &state, tasks);
     qr_err err;
-    qr_recovery_tasks(&state, tasks);
-    const struct qr_beat_options options = {
-        .db = desk->db, .clock = qr_clock_system(), .plan = desk->plan, .tasks = tasks, .task_count = QR_COUNT(tasks)};
-    QR_CHECK_RC(QR_OK, qr_beat_create(&beat, &options, &err));
-    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, &err));
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
     qr_beat_free(beat);
     qr_desk_check(desk);
 }
@@ -125,6 +136,132 @@ QR_DB_TEST(recovery_leaves_alone_what_is_below_a_deleted_folder)
     qr_desk_exec(&desk, "DELETE FROM job WHERE type = 'process-document'");
     recover(&desk);
     QR_CHECK_INT(0, qr_desk_open_jobs(&desk, QR_JOB_PROCESS_DOCUMENT));
+    qr_desk_close(&desk);
+}
+
+/* ---- while jobs run ---- */
+
+enum { STRANDED = 9 };
+
+struct stranding {
+    struct qr_desk desk;
+    struct qr_recovery_state state;
+    struct qr_beat_task tasks[QR_RECOVERY_TASKS];
+    struct qr_beat *beat;
+    qr_uuid folder;
+    struct qr_job job;
+};
+
+/* A folder whose files have all lost their jobs, and recovery in steps of two that had no time at start. */
+static void open_stranding(struct stranding *s, struct qr_test *t)
+{
+    char names[STRANDED][16];
+    const char *list[STRANDED];
+    qr_err err;
+    qr_desk_open(&s->desk, t, "{}");
+    s->folder = qr_desk_add_folder(&s->desk, "/d");
+    for (size_t i = 0; i < STRANDED; i++) {
+        snprintf(names[i], sizeof names[i], "%02zu.txt", i);
+        list[i] = names[i];
+    }
+    qr_desk_expand(&s->desk, s->folder, list, STRANDED);
+    qr_desk_exec(&s->desk, "DELETE FROM job WHERE type = 'process-document'");
+    s->state = (struct qr_recovery_state){.workflow = &s->desk.workflow, .rows_a_step = 2};
+    s->beat = recovery_beat(&s->desk, &s->state, s->tasks);
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(s->beat, 0, &err));
+    QR_CHECK_INT(0, qr_desk_open_jobs(&s->desk, QR_JOB_PROCESS_DOCUMENT));
+}
+
+static void close_stranding(struct stranding *s)
+{
+    qr_beat_free(s->beat);
+    qr_desk_close(&s->desk);
+}
+
+static qr_rc one_step(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct stranding *s = arg;
+    bool more = false;
+    return s->tasks[2].fn(tx, s->tasks[2].arg, &more, err);
+}
+
+/* As the runner does it. qr_desk_end looks at I1 too, which does not hold before recovery has come to its end. */
+static qr_rc complete(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct stranding *s = arg;
+    struct qr_stage_result result = {.reached = QR_REACHED_INDEX, .chunk_count = 1};
+    const struct qr_outcome outcome = {.kind = QR_OUTCOME_COMPLETED, .result = &result};
+    const struct qr_ended ended = {&s->job, QR_JOB_COMPLETED, &outcome};
+    QR_TRY(s->desk.plan.lock(tx, &s->job.base_id, 1, s->desk.plan.arg, err));
+    QR_TRY(qr_jobs_finish(tx, &s->job, &(struct qr_job_end){QR_JOB_COMPLETED, "", "", false}, err));
+    return s->desk.plan.ended(tx, &ended, 1, s->desk.plan.arg, err);
+}
+
+static void complete_all(struct stranding *s, int64_t count)
+{
+    qr_err err;
+    QR_CHECK_INT(count, qr_desk_open_jobs(&s->desk, QR_JOB_PROCESS_DOCUMENT));
+    for (int64_t i = 0; i < count; i++) {
+        s->job = qr_desk_claim_type(&s->desk, QR_JOB_PROCESS_DOCUMENT);
+        QR_CHECK_RC(QR_OK, qr_db_write(s->desk.db, QR_DURABLE, complete, s, &err));
+    }
+}
+
+/* RECOV-3, R1, R3: with jobs that run before it has come to them all are found, each once */
+QR_DB_TEST(what_a_start_has_no_time_for_is_found_by_the_beat_while_jobs_run)
+{
+    struct stranding s;
+    qr_err err;
+    open_stranding(&s, t);
+    QR_CHECK_RC(QR_OK, qr_db_write(s.desk.db, QR_RELAXED, one_step, &s, &err)); /* the folder and a file */
+    complete_all(&s, 1);
+    QR_CHECK_INT(QR_ITEM_PROCESSING, qr_desk_item(&s.desk, s.folder).status); /* not before the last of them */
+    qr_beat_round(s.beat);
+    qr_desk_check(&s.desk);
+    complete_all(&s, STRANDED - 1);
+    qr_desk_check(&s.desk);
+    QR_CHECK_INT(QR_ITEM_COMPLETED, qr_desk_item(&s.desk, s.folder).status);
+    QR_CHECK_INT(STRANDED, qr_desk_item(&s.desk, s.folder).counts.completed);
+    close_stranding(&s);
+}
+
+/* RECOV-3, R2: the files are deleted before it gets there */
+QR_DB_TEST(what_somebody_else_takes_up_before_recovery_gets_there_is_left_to_him)
+{
+    struct stranding s;
+    struct qr_selection_answer answer;
+    qr_err err;
+    open_stranding(&s, t);
+    const struct qr_selection selection = {s.desk.base_id, &s.folder, 1};
+    QR_CHECK_RC(QR_OK, qr_db_write(s.desk.db, QR_RELAXED, one_step, &s, &err));
+    QR_CHECK_RC(QR_OK, qr_workflow_delete(&s.desk.workflow, &selection, &s.desk.arena, &answer, &err));
+    const int64_t open_before = qr_desk_open_jobs(&s.desk, QR_JOB_PROCESS_DOCUMENT);
+    qr_beat_round(s.beat);
+    QR_CHECK_INT(open_before, qr_desk_open_jobs(&s.desk, QR_JOB_PROCESS_DOCUMENT)); /* the cleanup has the rest */
+    QR_CHECK_INT(1, qr_desk_open_jobs(&s.desk, QR_JOB_DELETE_SUBTREE));
+    qr_desk_check(&s.desk);
+    close_stranding(&s);
+}
+
+/* R2: a request that schedules a stranded item itself */
+QR_DB_TEST(an_item_that_was_updated_before_recovery_got_there_has_one_job)
+{
+    struct qr_desk desk;
+    struct qr_beat_task tasks[QR_RECOVERY_TASKS];
+    bool changed;
+    qr_err err;
+    qr_desk_open(&desk, t, "{\"recovery\":\"abandon\"}");
+    struct qr_recovery_state state = {.workflow = &desk.workflow, .rows_a_step = 1};
+    const qr_uuid note = qr_desk_add_note(&desk, "n", "old");
+    qr_desk_exec(&desk, "DELETE FROM job");
+    struct qr_beat *beat = recovery_beat(&desk, &state, tasks);
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, 0, &err));
+    QR_CHECK_RC(QR_OK, qr_workflow_update(&desk.workflow, desk.base_id, note, QR_STR("new"), &changed, &err));
+    qr_beat_round(beat);
+    QR_CHECK_INT(QR_ITEM_PROCESSING, qr_desk_item(&desk, note).status); /* not interrupted */
+    QR_CHECK_INT(1, qr_desk_open_jobs(&desk, QR_JOB_PROCESS_DOCUMENT));
+    qr_desk_check(&desk);
+    qr_beat_free(beat);
     qr_desk_close(&desk);
 }
 

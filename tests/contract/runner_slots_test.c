@@ -41,13 +41,13 @@ QR_DB_TEST(what_waits_behind_a_suspect_that_is_cancelled_is_claimed) /* R5 */
         add_suspects(&scene, QR_QUEUE_CONVERT, 1);
         qr_scene_wait_for(&scene.script.runs, i + 1);
         qr_world_add(&scene.world, (struct qr_job_spec){.type = "quick"});
-        if (qr_world_list(&scene.world, running, &jobs) == 1) {
-            (void)qr_world_cancel(&scene.world, jobs[0].id, NULL); /* nothing else wakes the runner */
-        }
+        QR_CHECK_INT(1, qr_world_list(&scene.world, running, &jobs));
+        QR_CHECK_INT(QR_OK, qr_world_cancel(&scene.world, jobs[0].id, NULL)); /* nothing else wakes the runner */
         for (int64_t until_us = qr_thread_mono_us() + i * 20; qr_thread_mono_us() < until_us;) {
         }
         sem_post(&scene.script.unstick);
         qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state IN (3, 4)", 0);
+        qr_scene_wait_until_returned(&scene); /* else the next suspect takes what was posted for this one */
     }
     qr_scene_stop(&scene);
     qr_scene_close(&scene);

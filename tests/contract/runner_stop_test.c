@@ -236,3 +236,39 @@ QR_DB_TEST(a_runner_that_lost_its_lease_forgets_everything_and_goes_on_under_a_n
     qr_scene_stop(&scene);
     qr_scene_close(&scene);
 }
+
+static atomic_int lock_refusals;
+
+static qr_rc refuse_lock(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void *arg, qr_err *err)
+{
+    (void)tx, (void)base_ids, (void)count, (void)arg;
+    if (atomic_load(&lock_refusals) > 0) {
+        atomic_fetch_sub(&lock_refusals, 1);
+        return qr_fail(err, QR_CODE_UNAVAILABLE, "the base cannot be locked");
+    }
+    return QR_OK;
+}
+
+QR_DB_TEST(the_jobs_of_the_dead_are_freed_in_the_end_when_that_fails_after_a_lost_lease) /* FENCE-4, I5, R3 */
+{
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, qr_clock_system());
+    scene.options.plan.lock = refuse_lock;
+    qr_scene_start(&scene);
+    const qr_uuid other = qr_world_worker(&scene.world); /* dies together with our lease */
+    qr_world_add(&scene.world,
+                 (struct qr_job_spec){.queue = QR_QUEUE_EXPAND, .base_id = qr_uuid_next(&scene.world.ids)});
+    struct qr_job taken;
+    struct qr_world_claim claim = {.worker_id = other, .queue = QR_QUEUE_EXPAND, .jobs = &taken, .limit = 1};
+    QR_CHECK_INT(QR_OK, qr_world_try_claim(&scene.world, &claim)); /* of a queue that our runner does not serve */
+    QR_CHECK_INT(1, claim.count);
+    atomic_store(&lock_refusals, 2);
+    QR_CHECK_INT(2, qr_world_declare_dead(&scene.world, true, (qr_uuid){0}));
+    qr_world_notify(&scene.world);
+    qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state = 3 AND crashes = 1", 1);
+    QR_CHECK_INT(0, atomic_load(&lock_refusals));
+    QR_CHECK_INT(1, qr_scene_stats(&scene).leases_lost);
+    QR_CHECK_INT(QR_LOST, qr_world_finish(&scene.world, &taken, QR_JOB_COMPLETED));
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
+}

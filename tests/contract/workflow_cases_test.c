@@ -567,7 +567,7 @@ QR_DB_TEST(recovery_finds_an_item_without_a_job_behind_two_hundred_that_have_the
                                                                 .tasks = tasks,
                                                                 .task_count = QR_COUNT(tasks)},
                                       &err));
-    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, &err));
+    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
     qr_beat_free(beat);
     qr_desk_check(&desk);
     qr_desk_close(&desk);

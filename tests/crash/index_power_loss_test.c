@@ -3,6 +3,8 @@
  *
  * As in power_loss_test.c, a child works on the disk that loses power: two producers, two bases, in most lives only one open
  * at a time so that stores are closed and opened all the time; writes, deletes, searches. */
+#include "db/sqlite.h"
+#include "index/tokenizer.h"
 #include "support/child.h"
 #include "support/disk.h"
 #include "support/index_fixture.h"
@@ -223,6 +225,7 @@ static void check_text_index(const char *path)
 {
     sqlite3 *db;
     QR_CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+    QR_CHECK(qr_sqlite_register_tokenizer(db, &qr_index_tokenizer) == SQLITE_OK);
     char *message = NULL;
     if (sqlite3_exec(db, "INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('integrity-check', 1)", NULL, NULL,
                      &message) != SQLITE_OK) {

@@ -205,7 +205,7 @@ static qr_rc call_list(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct run *run = arg;
     const struct qr_job_filter filter = {.queue = QR_QUEUE_CONVERT, .type = "work", .limit = LIST_MAX};
-    return qr_jobs_list(tx, &filter, &run->arena, &run->jobs, &run->job_count, err);
+    return qr_jobs_list(tx, &filter, &run->arena, &run->jobs, &run->job_count, &run->id, err);
 }
 
 static qr_rc call_find(struct qr_tx *tx, void *arg, qr_err *err)

@@ -1,11 +1,10 @@
 /* The simulation of the job core: the product's own queue, runner and rescue, over coroutines, a virtual clock and faults.
  *
- *     SEED=n sim_jobs_test        repeats one run, step by step the same
- *     SIM_TRACE=1 …               and prints what became of the jobs
- *     SIM_RUNS=n SIM_FIRST=m …    runs n seeds from m on
+ * How one seed is repeated: sim/seeds.h.
  *
  * Each process has people who add, cancel, pause and prune, a rescuer, and a runner with its threads. */
 #include "sim/oracle.h"
+#include "sim/seeds.h"
 
 #include "base/mem.h"
 
@@ -13,8 +12,7 @@
 #include <time.h>
 
 enum {
-    RUNS = 150, /* 10 s with the sanitizers on a machine of its own */
-    RUNS_LONG = 10 * RUNS,
+    RUNS = 150,      /* 10 s with the sanitizers on a machine of its own */
     STEPS_MIN = 200, /* with faults; the rest of a run drains */
     STEPS_MAX = 700,
     DRAIN_STEPS_MAX = 200000,
@@ -432,37 +430,6 @@ static void be_quiet(void *arg)
 
 /* ---- a run ---- */
 
-static void disturb(void)
-{
-    struct process *process = &world.processes[sim_between(1, world.process_count)];
-    if (!process->is_up || sim_is_frozen(process->number)) {
-        return;
-    }
-    const int64_t what = sim_between(0, 99);
-    if (what < 35) {
-        world_crash(process);
-    } else if (what < 75) {
-        world_freeze(process);
-    } else {
-        world_shut_down(process, sim_chance(500) ? 0 : sim_between(0, 60000));
-    }
-}
-
-static void step(uint64_t seed, int number)
-{
-    int died;
-    qr_test_set_context("SEED=%llu, step %d", (unsigned long long)seed, number);
-    if (!sim_step(&died)) {
-        QR_FAIL("nobody can go on");
-    }
-    totals.steps++;
-    if (world.is_dirty) {
-        world.is_dirty = false;
-        oracle_check();
-    }
-    world_tend(died);
-}
-
 static void run(uint64_t seed)
 {
     world_begin(seed);
@@ -471,16 +438,16 @@ static void run(uint64_t seed)
     const int64_t began_ms = sim_now_ms();
     const int steps = (int)sim_between(STEPS_MIN, STEPS_MAX);
     for (int i = 0; i < steps; i++) {
-        step(seed, i);
+        seeds_step(seed, i, oracle_check);
         if (sim_chance(8)) {
-            disturb();
+            seeds_disturb(35, 40);
         }
     }
     world.faults = false;
     const int64_t calm_ms = sim_now_ms();
     int drain_steps = 0;
     while (oracle_open_count() > 0 && drain_steps < DRAIN_STEPS_MAX && sim_now_ms() < calm_ms + DRAIN_MS_MAX) {
-        step(seed, steps + drain_steps++);
+        seeds_step(seed, steps + drain_steps++, oracle_check);
     }
     oracle_check_drained();
     is_quiet_over = !world.owns_all;
@@ -488,7 +455,7 @@ static void run(uint64_t seed)
         sim_detach(sim_spawn(1, be_quiet, &world.processes[1]));
     }
     while (!is_quiet_over) {
-        step(seed, steps + drain_steps++);
+        seeds_step(seed, steps + drain_steps++, oracle_check);
     }
     totals.virtual_s += (uint64_t)(sim_now_ms() - began_ms) / 1000;
     oracle_end();
@@ -497,15 +464,10 @@ static void run(uint64_t seed)
 
 static void print_totals(void)
 {
-    printf("     %llu runs, %llu steps, %llu commits (%llu broken, %llu answers lost), %llu h of virtual time: %llu "
-           "jobs, %llu parts, %llu crashes, %llu shutdowns, %llu zombies, %llu rescues, %llu lost fences, %llu "
-           "cancels, %llu lost wake-ups\n",
-           (unsigned long long)totals.runs, (unsigned long long)totals.steps, (unsigned long long)totals.commits,
-           (unsigned long long)totals.failed_commits, (unsigned long long)totals.lost_answers,
-           (unsigned long long)totals.virtual_s / 3600, (unsigned long long)totals.jobs,
-           (unsigned long long)totals.parts, (unsigned long long)totals.crashes, (unsigned long long)totals.shutdowns,
-           (unsigned long long)totals.zombies, (unsigned long long)totals.rescues, (unsigned long long)totals.lost,
-           (unsigned long long)totals.cancels, (unsigned long long)totals.lost_wakeups);
+    seeds_print_totals();
+    printf("%llu jobs, %llu parts, %llu rescues, %llu lost fences, %llu cancels\n", (unsigned long long)totals.jobs,
+           (unsigned long long)totals.parts, (unsigned long long)totals.rescues, (unsigned long long)totals.lost,
+           (unsigned long long)totals.cancels);
 }
 
 /* I1 I2 I5 I9 */
@@ -517,16 +479,9 @@ QR_TEST_WITH_TIMEOUT(jobs_survive_crashes_zombies_and_failing_commits, 120)
     world.handler_count = QR_COUNT(handlers);
     world.plan = (struct qr_plan){.part = plan_part, .ended = plan_ended};
     world.start_actors = start_actors;
+    world.alone_per_mille = 350;
+    world.processes_max = 3;
     world_prepare(t);
-    const char *seed = getenv("SEED"), *runs_text = getenv("SIM_RUNS"), *first = getenv("SIM_FIRST");
-    if (seed) {
-        run(strtoull(seed, NULL, 10));
-    } else {
-        const int runs = runs_text ? atoi(runs_text) : getenv("QUIRE_TEST_LONG") ? RUNS_LONG : RUNS;
-        const uint64_t start = first ? strtoull(first, NULL, 10) : 1;
-        for (int i = 0; i < runs; i++) {
-            run(start + (uint64_t)i);
-        }
-    }
+    seeds_run(RUNS, run);
     print_totals();
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "job/beat.h"
 #include "model/stage_result.h"
+#include "search/visible.h"
 #include "workflow/plan.h"
 #include "workflow/recover.h"
 
@@ -15,11 +16,13 @@
 
 struct hook {
     qr_handler_fn *fn;
+    qr_handler_many_fn *many;
     void *arg;
 };
 
 struct parts {
     struct qr_index_set *index;
+    struct qr_visible_memory *visible; /* of searches */
     struct qr_artifacts artifacts;
     struct qr_workflow workflow;
     struct qr_handler_context context;
@@ -87,6 +90,19 @@ static void handle(struct qr_job_run *run, struct qr_outcome *outcome)
     current[sim_self()].job = NULL;
     if (world.faults && sim_chance(20)) {
         sim_sleep(sim_between(0, 20 * 60000)); /* its result comes late */
+    }
+}
+
+/* Services are called by those that run alone. */
+static void handle_many(struct qr_job_run *const *runs, size_t count, struct qr_outcome *const *outcomes)
+{
+    const struct hook *hook = runs[0]->arg;
+    for (size_t i = 0; i < count; i++) {
+        runs[i]->arg = hook->arg;
+    }
+    hook->many(runs, count, outcomes);
+    if (world.faults && sim_chance(20)) {
+        sim_sleep(sim_between(0, 20 * 60000)); /* their results come late */
     }
 }
 
@@ -193,6 +209,7 @@ static qr_rc open_stores(struct parts *parts, struct process *process, qr_err *e
     parts->artifacts = (struct qr_artifacts){.dir = qr_copy_string(sim_path("artifacts")), .io = world_io()};
     parts->workflow = (struct qr_workflow){process->db, &process->ids, &parts->artifacts};
     parts->plan = qr_workflow_plan(&parts->workflow);
+    QR_TRY(qr_visible_memory_create(&parts->visible, err));
     QR_TRY(qr_index_set_open(&parts->index,
                              &(struct qr_index_options){.dir = sim_path("index"),
                                                         .open_max = 2,
@@ -206,6 +223,7 @@ static qr_rc open_stores(struct parts *parts, struct process *process, qr_err *e
                                                  .ids = &process->ids,
                                                  .index = parts->index,
                                                  .artifacts = &parts->artifacts,
+                                                 .reader = qr_reader_direct(),
                                                  .work_dir = qr_copy_string(sim_path("work")),
                                                  .provider = services_provider(),
                                                  .processor = services_processor(),
@@ -218,8 +236,9 @@ static void hook_handlers(struct parts *parts, struct qr_runner_options *options
     options->handlers = parts->handlers;
     options->handler_count = qr_handlers(&parts->context, parts->handlers);
     for (size_t i = 0; i < options->handler_count; i++) {
-        parts->hooks[i] = (struct hook){parts->handlers[i].fn, parts->handlers[i].arg};
+        parts->hooks[i] = (struct hook){parts->handlers[i].fn, parts->handlers[i].many, parts->handlers[i].arg};
         parts->handlers[i].fn = handle;
+        parts->handlers[i].many = parts->handlers[i].many ? handle_many : NULL;
         parts->handlers[i].arg = &parts->hooks[i];
     }
 }
@@ -236,7 +255,7 @@ static qr_rc open_parts(struct process *process, struct qr_runner_options *optio
     for (int queue = QR_QUEUE_EXPAND; queue < QR_QUEUE_END; queue++) {
         options->slots[queue] = queue == QR_QUEUE_CONVERT || queue == QR_QUEUE_EMBED ? (int)sim_between(1, 3) : 1;
     }
-    parts->recovery = (struct qr_recovery_state){.workflow = &parts->workflow};
+    parts->recovery = (struct qr_recovery_state){.workflow = &parts->workflow, .rows_a_step = (int)sim_between(1, 20)};
     qr_recovery_tasks(&parts->recovery, parts->tasks);
     QR_TRY(qr_beat_create(&parts->beat,
                           &(struct qr_beat_options){.db = process->db,
@@ -245,7 +264,7 @@ static qr_rc open_parts(struct process *process, struct qr_runner_options *optio
                                                     .tasks = parts->tasks,
                                                     .task_count = QR_COUNT(parts->tasks)},
                           err));
-    return qr_beat_run_recovery(parts->beat, err);
+    return qr_beat_run_recovery(parts->beat, sim_between(0, 1) ? INT64_MAX : 0, err); /* B5: the beat has the rest */
 }
 
 static qr_rc start_parts(struct process *process, qr_err *err)
@@ -261,6 +280,7 @@ static void stop_parts(struct process *process)
 static void close_parts(struct process *process)
 {
     struct parts *parts = process->parts;
+    qr_visible_memory_free(parts->visible);
     qr_index_set_close(parts->index);
     qr_provider_free(parts->context.provider);
     qr_processor_free(parts->context.processor);
@@ -273,7 +293,6 @@ static void close_parts(struct process *process)
 
 void parts_install(void)
 {
-    world.is_always_alone = true;
     world.open_parts = open_parts;
     world.start_parts = start_parts;
     world.stop_parts = stop_parts;
@@ -288,6 +307,11 @@ const struct qr_workflow *parts_workflow(const struct process *process)
 struct qr_index_set *parts_index(const struct process *process)
 {
     return ((const struct parts *)process->parts)->index;
+}
+
+struct qr_visible_memory *parts_visible(const struct process *process)
+{
+    return ((const struct parts *)process->parts)->visible;
 }
 
 const struct qr_artifacts *parts_artifacts(const struct process *process)

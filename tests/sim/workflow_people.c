@@ -61,7 +61,7 @@ static void add_base(struct process *process)
     };
     char name[32];
     qr_uuid id;
-    if (flow_oracle_i64("SELECT count(*) FROM base WHERE status <> 3") >= BASES_ENOUGH || base_count >= 12) {
+    if (flow_oracle_i64("SELECT count(*) FROM base WHERE status <> 3") >= BASES_ENOUGH || base_count >= 24) {
         return;
     }
     snprintf(name, sizeof name, "base %d", ++base_count);
@@ -72,7 +72,8 @@ static void add_base(struct process *process)
 static void delete_base(struct process *process)
 {
     qr_uuid id, job_id;
-    if (pick_base(&id)) {
+    const bool has_run = sim_chance(500) && flow_oracle_pick_id("SELECT base_id FROM run WHERE status = 1", &id);
+    if (has_run || pick_base(&id)) {
         flow_oracle_base_may_go(id);
         count_answer(qr_workflow_delete_base(parts_workflow(process), id, sim_chance(900), &job_id, NULL));
     }
@@ -81,7 +82,7 @@ static void delete_base(struct process *process)
 static void fail_base(struct process *process)
 {
     qr_uuid id;
-    if (pick_base(&id)) {
+    if (world.owns_all && pick_base(&id)) { /* a store that is made anew is another file: only its owner sees that */
         count_answer(qr_workflow_fail_base(parts_workflow(process), id,
                                            sim_chance(500) ? "data_corrupt" : "dimension_mismatch",
                                            "as the simulation wants it", NULL));
@@ -297,13 +298,46 @@ static void retry_job(struct process *process)
     }
 }
 
+struct pausing {
+    enum qr_queue queue;
+    bool paused;
+};
+
+/* A queue that is not paused is not resumed: that would wake the runner, who must not need it. */
+static qr_rc set_paused(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct pausing *pausing = arg;
+    int64_t since_ms;
+    QR_TRY(qr_queue_paused_since(tx, pausing->queue, &since_ms, err));
+    return pausing->paused || since_ms > 0 ? qr_queue_set_paused(tx, pausing->queue, pausing->paused, err) : QR_OK;
+}
+
+static void pause_queue(struct process *process)
+{
+    struct pausing pausing = {(enum qr_queue)sim_between(QR_QUEUE_EXPAND, QR_QUEUE_DELETE), sim_chance(350)};
+    count_answer(qr_db_write(process->db, QR_DURABLE, set_paused, &pausing, NULL));
+}
+
+static void resume_all(struct process *process)
+{
+    for (enum qr_queue queue = QR_QUEUE_EXPAND; queue < QR_QUEUE_END; queue++) {
+        qr_err err = {0};
+        QR_CHECK_RC(QR_OK, qr_db_write(process->db, QR_DURABLE, set_paused, &(struct pausing){queue, false}, &err));
+    }
+}
+
 /* ---- searching ---- */
 
-/* Inside a look at the main database nobody may be waited for: so only where the store is open and stays so. */
+/* Inside a look at the main database nobody may be waited for: so only where the store is open and stays so. Two workers share
+ * stores on a server, whose text search knows what anybody wrote; a file's own process keeps that in mind, so it is told. */
 static bool can_search_at_once(const struct qr_index_set *set, qr_uuid base_id)
 {
-    const struct index_store *store = qr_map_find(&set->stores, (qr_str){(const char *)base_id.bytes, QR_UUID_BYTES});
-    return store && store->state == STORE_OPEN && !store->is_leaving;
+    struct index_store *store = qr_map_find(&set->stores, (qr_str){(const char *)base_id.bytes, QR_UUID_BYTES});
+    const bool is_open = store && store->state == STORE_OPEN && !store->is_leaving;
+    if (is_open && !world.owns_all) {
+        store->writes++;
+    }
+    return is_open;
 }
 
 static void check_hits(const struct qr_search *search, const struct qr_search_hit *hits, size_t count)
@@ -324,18 +358,21 @@ static void search(struct process *process)
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
-    struct qr_search search = {
-        .db = process->db, .index = parts_index(process), .query = QR_STR("common"), .top_k = QR_SEARCH_TOP_K_MAX};
-    struct qr_search_hit *hits;
-    size_t count;
+    struct qr_search search = {.db = process->db,
+                               .index = parts_index(process),
+                               .memory = parts_visible(process),
+                               .query = QR_STR("common"),
+                               .keeps_chunks = true,
+                               .top_k = (int)sim_between(1, sim_between(1, QR_SEARCH_TOP_K_MAX))};
+    struct qr_search_answer answer;
     qr_err err = {0};
     if (!pick_base(&search.base_id) || !flow_oracle_is_settled(search.base_id) ||
         !can_search_at_once(search.index, search.base_id)) {
         return;
     }
     sim_hold();
-    QR_CHECK_RC(QR_OK, qr_search_text(&search, &arena, &hits, &count, &err));
-    check_hits(&search, hits, count);
+    QR_CHECK_RC(QR_OK, qr_search_run(&search, &arena, &answer, &err));
+    check_hits(&search, answer.hits, answer.count);
     sim_release();
     flow_totals.searches++;
 }
@@ -347,10 +384,10 @@ static void do_something(struct process *process)
     static const struct {
         int weight;
         void (*fn)(struct process *process);
-    } deeds[] = {{18, add_note},  {10, delete_items}, {10, update},   {4, patch},    {8, process_base},
-                 {3, cancel_run}, {5, cancel_job},    {3, retry_job}, {3, add_base}, {1, delete_base},
-                 {1, fail_base},  {4, restore_base},  {10, search}};
-    int64_t at = sim_between(0, 119);
+    } deeds[] = {{18, add_note},  {10, delete_items}, {10, update},   {4, patch},      {8, process_base},
+                 {3, cancel_run}, {5, cancel_job},    {3, retry_job}, {4, add_base},   {3, delete_base},
+                 {1, fail_base},  {4, restore_base},  {10, search},   {8, pause_queue}};
+    int64_t at = sim_between(0, 129);
     for (size_t i = 0; i < QR_COUNT(deeds); i++) {
         if (at < deeds[i].weight) {
             deeds[i].fn(process);
@@ -447,6 +484,7 @@ void people_finish(void *arg)
         sim_sleep(100);
     }
     sim_sleep(1000);
+    resume_all(process);
     restore_all(process);
     wait_for_rest();
     touch_all(process);

@@ -10,6 +10,7 @@
 /* ---- workflow_parts.c: what a process consists of ---- */
 
 struct parts;
+struct qr_visible_memory;
 
 /* Of this run: <dir>/index, /artifacts, /work; and /tree, which is not the product's. */
 const char *sim_path(const char *name);
@@ -19,6 +20,7 @@ void sim_folder_end(void);
 void parts_install(void);
 const struct qr_workflow *parts_workflow(const struct process *process);
 struct qr_index_set *parts_index(const struct process *process);
+struct qr_visible_memory *parts_visible(const struct process *process);
 const struct qr_artifacts *parts_artifacts(const struct process *process);
 
 /* The job whose handler runs in this coroutine, and since when (wall clock); NULL = none. */
@@ -59,7 +61,7 @@ bool people_note(int index, struct promised_note *ret_note);
 void people_finish(void *process);
 bool people_have_finished(void);
 
-/* ---- workflow_oracle.c ---- */
+/* ---- the oracle: workflow_oracle.h says which file does what ---- */
 
 void flow_oracle_begin(void);
 void flow_oracle_end(void);

@@ -1,18 +1,19 @@
 /* The simulation of the whole workflow.
  *
- *     SEED=n sim_workflow_test    repeats one run, step by step the same
- *     SIM_TRACE=1 …               and prints what became of items, jobs, bases and runs
- *     SIM_RUNS=n SIM_FIRST=m …    runs n seeds from m on
+ * How one seed is repeated: sim/seeds.h.
  *
- * One process at a time: people who ask for everything there is to ask for, a runner with the real handlers, the beat. */
+ * One process that owns the folder, or two workers on one database: in each people who ask for everything there is to ask for,
+ * a runner with the real handlers, the beat. */
+#include "sim/seeds.h"
 #include "sim/workflow_sim.h"
+
+#include "base/failpoint.h"
 
 #include <string.h>
 #include <unistd.h>
 
 enum {
-    RUNS = 20, /* 20 s with the sanitizers on a machine of its own */
-    RUNS_LONG = 10 * RUNS,
+    RUNS = 20,        /* 20 s with the sanitizers on a machine of its own */
     STEPS_MIN = 2000, /* with faults; the rest of a run drains */
     STEPS_MAX = 10000,
     DRAIN_STEPS_MAX = 2000000,
@@ -23,7 +24,7 @@ static void leader(void *arg)
 {
     struct process *process = arg;
     people(arg);
-    if (!process->is_ending) {
+    if (!process->is_ending && process->number == 1) {
         people_finish(arg);
     }
 }
@@ -41,6 +42,20 @@ static void nature(void *arg QR_UNUSED)
         sim_sleep(sim_between(0, 60000));
         if (world.faults) {
             tree_change();
+        }
+    }
+}
+
+/* Now and then a job cannot be queued, whoever wants to: a part of a request, of a plan, of recovery. */
+static void scarcity(void *arg QR_UNUSED)
+{
+    char plan[40];
+    qr_err err = {0};
+    while (world.faults && qr_failpoints_built_in()) {
+        sim_sleep(sim_between(0, 60000));
+        snprintf(plan, sizeof plan, "jobs.enqueue=error@%d", (int)sim_between(1, 12));
+        if (world.faults) {
+            QR_CHECK_RC(QR_OK, qr_failpoints_set(plan, &err));
         }
     }
 }
@@ -63,39 +78,17 @@ static void lose_index(void)
 
 static void disturb(void)
 {
-    struct process *process = &world.processes[1];
-    if (!process->is_up || sim_is_frozen(process->number)) {
-        return;
-    }
-    const int64_t what = sim_between(0, 99);
-    if (what < 50) {
-        world_crash(process);
-        if (sim_chance(100)) {
-            lose_index();
-        }
-    } else if (what < 75) {
-        world_freeze(process);
-    } else {
-        world_shut_down(process, sim_chance(500) ? 0 : sim_between(0, 60000));
+    if (seeds_disturb(50, 25) && world.owns_all && sim_chance(100)) {
+        lose_index();
     }
 }
 
 static void step(uint64_t seed, int number)
 {
-    int died;
-    qr_test_set_context("SEED=%llu, step %d", (unsigned long long)seed, number);
-    if (!sim_step(&died)) {
-        QR_FAIL("nobody can go on");
-    }
-    totals.steps++;
-    if (world.is_dirty) {
-        world.is_dirty = false;
-        flow_oracle_check();
-    }
+    seeds_step(seed, number, flow_oracle_check);
     if (number % INDEX_EVERY == 0) {
         flow_oracle_check_index(false);
     }
-    world_tend(died);
 }
 
 static void run(uint64_t seed)
@@ -107,6 +100,7 @@ static void run(uint64_t seed)
     people_begin();
     flow_oracle_begin();
     sim_detach(sim_spawn(0, nature, NULL));
+    sim_detach(sim_spawn(0, scarcity, NULL));
     totals.runs++;
     const int64_t began_ms = sim_now_ms();
     const int steps = (int)sim_between(STEPS_MIN, STEPS_MAX);
@@ -117,6 +111,7 @@ static void run(uint64_t seed)
         }
     }
     world.faults = false;
+    qr_failpoints_set(NULL, NULL);
     for (int i = steps; !people_have_finished(); i++) {
         if (i > DRAIN_STEPS_MAX) {
             QR_FAIL("I5: the run does not come to an end");
@@ -132,13 +127,9 @@ static void run(uint64_t seed)
 
 static void print_totals(void)
 {
-    printf("     %llu runs, %llu steps, %llu commits (%llu broken, %llu answers lost), %llu h of virtual time: %llu "
-           "crashes, %llu shutdowns, %llu freezes; %llu requests (%llu refused), %llu items, %llu removed, %llu swaps, "
-           "%llu provider calls (%llu failed), %llu stale results, %llu searches\n",
-           (unsigned long long)totals.runs, (unsigned long long)totals.steps, (unsigned long long)totals.commits,
-           (unsigned long long)totals.failed_commits, (unsigned long long)totals.lost_answers,
-           (unsigned long long)totals.virtual_s / 3600, (unsigned long long)totals.crashes,
-           (unsigned long long)totals.shutdowns, (unsigned long long)totals.zombies,
+    seeds_print_totals();
+    printf("%llu requests (%llu refused), %llu items, %llu removed, %llu swaps, %llu provider calls (%llu failed), "
+           "%llu stale results, %llu searches\n",
            (unsigned long long)flow_totals.requests, (unsigned long long)flow_totals.refused,
            (unsigned long long)flow_totals.items, (unsigned long long)flow_totals.removed,
            (unsigned long long)flow_totals.swaps, (unsigned long long)flow_totals.provider_calls,
@@ -151,16 +142,9 @@ QR_TEST_WITH_TIMEOUT(workflow_survives_crashes_faults_and_late_results, 600)
 {
     parts_install();
     world.start_actors = start_actors;
+    world.alone_per_mille = 600;
+    world.processes_max = 2;
     world_prepare(t);
-    const char *seed = getenv("SEED"), *runs_text = getenv("SIM_RUNS"), *first = getenv("SIM_FIRST");
-    if (seed) {
-        run(strtoull(seed, NULL, 10));
-    } else {
-        const int runs = runs_text ? atoi(runs_text) : getenv("QUIRE_TEST_LONG") ? RUNS_LONG : RUNS;
-        const uint64_t start = first ? strtoull(first, NULL, 10) : 1;
-        for (int i = 0; i < runs; i++) {
-            run(start + (uint64_t)i);
-        }
-    }
+    seeds_run(RUNS, run);
     print_totals();
 }

@@ -448,8 +448,8 @@ void world_begin(uint64_t seed)
     const int fd = open(world.path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     QR_CHECK(fd >= 0 && write(fd, template_bytes, template_len) == (ssize_t)template_len);
     close(fd);
-    world.owns_all = world.is_always_alone || sim_chance(350);
-    world.process_count = world.owns_all ? 1 : (int)sim_between(2, 3);
+    world.owns_all = sim_chance((unsigned)world.alone_per_mille);
+    world.process_count = world.owns_all ? 1 : (int)sim_between(2, world.processes_max);
     world.faults = true;
     world.is_dirty = false;
     world.incarnations = 0;

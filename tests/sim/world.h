@@ -38,7 +38,8 @@ struct world {
     size_t handler_count;
     struct qr_plan plan;
     void (*start_actors)(struct process *process); /* what else runs in a process */
-    bool is_always_alone;
+    int alone_per_mille; /* runs with one process that owns the folder; the others have 2 to processes_max */
+    int processes_max;
     /* More that a process consists of, each NULL where there is nothing: opened before the runner starts, which may be told
      * something else then; what runs beside it; closed in order after the runner, whether or not its handlers all ended. */
     qr_rc (*open_parts)(struct process *process, struct qr_runner_options *options, qr_err *err);

@@ -180,7 +180,7 @@ static struct qr_beat *start_beat(struct life *life)
     qr_err err = {0};
     require(qr_beat_create(&beat, &options, &err), &err);
     if (life->plan->has_others) {
-        require(qr_beat_run_recovery(beat, &err), &err);
+        require(qr_beat_run_recovery(beat, INT64_MAX, &err), &err);
     }
     if (life->plan->beat_ms) {
         require(qr_beat_start(beat, &err), &err);

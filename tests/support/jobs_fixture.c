@@ -9,25 +9,32 @@
 
 static qr_rc create_effects(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
 {
-    return qr_tx_script(tx,
-                        "CREATE TABLE effect (job_id BLOB NOT NULL, fence INTEGER NOT NULL, kind TEXT NOT NULL, "
-                        "state INTEGER NOT NULL, PRIMARY KEY (job_id, fence, kind)) STRICT;",
-                        err);
+    return qr_tx_script(
+        tx,
+        "CREATE TABLE IF NOT EXISTS effect (job_id BLOB NOT NULL, fence INTEGER NOT NULL, kind TEXT NOT NULL, "
+        "state INTEGER NOT NULL, PRIMARY KEY (job_id, fence, kind)) STRICT;",
+        err);
 }
 
-void qr_world_open(struct qr_world *world, struct qr_test *t, const struct qr_clock *clock)
+void qr_world_open_at(struct qr_world *world, struct qr_db_options options, const struct qr_clock *clock)
 {
     qr_err err = {0};
     qr_test_clock_advance(1000); /* 0 is no time */
     *world = (struct qr_world){.clock = clock ? clock : qr_test_clock(QR_WORLD_BEGIN_MS)};
-    world->on_postgres = qr_test_on_postgres(t);
-    struct qr_db_options options = qr_test_db_options(t, qr_schema_migrations, qr_schema_migration_count);
+    world->on_postgres = qr_str_starts_with(qr_str_of(options.url), QR_STR("postgres"));
+    options.migrations = qr_schema_migrations;
+    options.migration_count = qr_schema_migration_count;
     options.clock = world->clock;
     options.readers_max = 16; /* PostgreSQL: as many transactions at a time as the tests have threads */
     QR_CHECK_RC(QR_OK, qr_db_open(&world->db, &options, &err));
     qr_uuid_gen_init(&world->ids, world->clock, qr_rand_system());
     qr_arena_init(&world->arena, 0);
     qr_world_write(world, create_effects, NULL);
+}
+
+void qr_world_open(struct qr_world *world, struct qr_test *t, const struct qr_clock *clock)
+{
+    qr_world_open_at(world, qr_test_db_options(t, NULL, 0), clock);
 }
 
 void qr_world_share(struct qr_world *mine, const struct qr_world *world)
@@ -206,7 +213,8 @@ size_t qr_world_attempts(struct qr_world *world, qr_uuid id, struct qr_job_attem
 static qr_rc list(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct looking *looking = arg;
-    return qr_jobs_list(tx, &looking->filter, &looking->world->arena, &looking->jobs, &looking->count, err);
+    return qr_jobs_list(tx, &looking->filter, &looking->world->arena, &looking->jobs, &looking->count, &looking->id,
+                        err);
 }
 
 size_t qr_world_list(struct qr_world *world, struct qr_job_filter filter, struct qr_job **ret_jobs)
@@ -214,6 +222,7 @@ size_t qr_world_list(struct qr_world *world, struct qr_job_filter filter, struct
     qr_err err = {0};
     struct looking looking = {.world = world, .filter = filter};
     QR_CHECK_RC(QR_OK, qr_db_read(world->db, list, &looking, &err));
+    world->looked_to = looking.id;
     *ret_jobs = looking.jobs;
     return looking.count;
 }

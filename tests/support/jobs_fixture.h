@@ -12,6 +12,7 @@ struct qr_world {
     struct qr_uuid_gen ids;
     struct qr_arena arena; /* the texts of the jobs that calls return */
     bool on_postgres;
+    qr_uuid looked_to; /* by the last qr_world_list */
 };
 
 enum { QR_WORLD_BEGIN_MS = 1000000000 }; /* what the test's clock says at first */
@@ -19,6 +20,8 @@ enum { QR_WORLD_BEGIN_MS = 1000000000 }; /* what the test's clock says at first 
 /* NULL = the clock of the test, which stands at QR_WORLD_BEGIN_MS. The tables of the job core, and
  * effect (job_id, fence, kind, state), in which (job_id, fence, kind) is unique. */
 void qr_world_open(struct qr_world *world, struct qr_test *t, const struct qr_clock *clock);
+/* The same over another database than the test's own: the url, and what else is not at its default. */
+void qr_world_open_at(struct qr_world *world, struct qr_db_options options, const struct qr_clock *clock);
 void qr_world_close(struct qr_world *world);
 /* The same database, for another thread. */
 void qr_world_share(struct qr_world *mine, const struct qr_world *world);

@@ -220,6 +220,7 @@ static void end_with(struct qr_pg *pg, int signal_number)
 {
     if (pg->postmaster > 0) {
         kill(pg->postmaster, signal_number);
+        kill(pg->postmaster, SIGCONT); /* frozen it would not end */
         while (waitpid(pg->postmaster, NULL, 0) < 0 && errno == EINTR) {
         }
         pg->postmaster = 0;
@@ -234,6 +235,34 @@ void qr_pg_stop(struct qr_pg *pg)
 void qr_pg_crash(struct qr_pg *pg)
 {
     end_with(pg, SIGQUIT);
+}
+
+/* The postmaster first: it begins no more processes then. */
+static void signal_all(const struct qr_pg *pg, int signal_number)
+{
+    char path[PATH_SIZE], children[4096];
+    kill(pg->postmaster, signal_number);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pg->postmaster, (int)pg->postmaster);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t len = fd < 0 ? -1 : read(fd, children, sizeof children - 1);
+    if (len <= 0) {
+        die("%s: %s", path, strerror(errno));
+    }
+    close(fd);
+    children[len] = '\0';
+    for (char *rest, *at = strtok_r(children, " ", &rest); at; at = strtok_r(NULL, " ", &rest)) {
+        kill((pid_t)atoi(at), signal_number);
+    }
+}
+
+void qr_pg_freeze(struct qr_pg *pg)
+{
+    signal_all(pg, SIGSTOP);
+}
+
+void qr_pg_thaw(struct qr_pg *pg)
+{
+    signal_all(pg, SIGCONT);
 }
 
 static int remove_entry(const char *path, const struct stat *st QR_UNUSED, int type QR_UNUSED,

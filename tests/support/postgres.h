@@ -25,6 +25,11 @@ void qr_pg_crash(struct qr_pg *pg);
 /* Starts it again over the same folder, and waits until it answers. */
 void qr_pg_resume(struct qr_pg *pg);
 
+/* Its processes stand still, as on a machine that is out of breath: connections stay open and nothing answers. Those that
+ * begin meanwhile are not served either. */
+void qr_pg_freeze(struct qr_pg *pg);
+void qr_pg_thaw(struct qr_pg *pg);
+
 /* Ends it if need be and removes the folder. */
 void qr_pg_remove(struct qr_pg *pg);
 

@@ -6,7 +6,8 @@
 static void wait_as_told(struct qr_script *script, struct qr_job_run *run)
 {
     if (script->ignores) {
-        sem_wait(&script->unstick);
+        while (sem_wait(&script->unstick) != 0) { /* a signal */
+        }
     }
     while ((script->waits && !atomic_load(&script->gate) && !qr_job_is_cancelled(run)) ||
            (script->is_told && !qr_job_is_cancelled(run))) {
@@ -83,10 +84,10 @@ static void count_stuck(void *arg)
     atomic_fetch_add(&scene->on_stuck_calls, 1);
 }
 
-void qr_scene_open(struct qr_scene *scene, struct qr_test *t, const struct qr_clock *clock)
+void qr_scene_open_at(struct qr_scene *scene, struct qr_db_options options, const struct qr_clock *clock)
 {
     memset(scene, 0, sizeof *scene);
-    qr_world_open(&scene->world, t, clock);
+    qr_world_open_at(&scene->world, options, clock);
     sem_init(&scene->script.unstick, 0, 0);
     scene->handlers[0] = (struct qr_handler){"work", work, &scene->script};
     scene->handlers[1] = (struct qr_handler){"quick", quick, NULL};
@@ -105,6 +106,11 @@ void qr_scene_open(struct qr_scene *scene, struct qr_test *t, const struct qr_cl
         .on_stuck = count_stuck,
         .on_stuck_arg = scene,
     };
+}
+
+void qr_scene_open(struct qr_scene *scene, struct qr_test *t, const struct qr_clock *clock)
+{
+    qr_scene_open_at(scene, qr_test_db_options(t, NULL, 0), clock);
 }
 
 void qr_scene_start(struct qr_scene *scene)
@@ -127,6 +133,13 @@ void qr_scene_close(struct qr_scene *scene)
 void qr_scene_wait_for(atomic_int *counter, int value)
 {
     while (atomic_load(counter) < value) {
+        qr_world_pause_briefly();
+    }
+}
+
+void qr_scene_wait_until_returned(struct qr_scene *scene)
+{
+    while (atomic_load(&scene->script.running) > 0) {
         qr_world_pause_briefly();
     }
 }

@@ -40,6 +40,8 @@ struct qr_scene {
 /* Two slots for convert, one for delete; NULL = the clock of the test. The handlers are "work", which follows the script, and
  * "quick". What the test is about is set before qr_scene_start. */
 void qr_scene_open(struct qr_scene *scene, struct qr_test *t, const struct qr_clock *clock);
+/* As qr_world_open_at. */
+void qr_scene_open_at(struct qr_scene *scene, struct qr_db_options options, const struct qr_clock *clock);
 void qr_scene_start(struct qr_scene *scene);
 /* In order, with time enough. */
 void qr_scene_stop(struct qr_scene *scene);
@@ -47,6 +49,8 @@ void qr_scene_close(struct qr_scene *scene);
 
 /* Until the counter of a script is that high. */
 void qr_scene_wait_for(atomic_int *counter, int value);
+/* Until no handler of the script runs, those whose jobs were taken from them among them. */
+void qr_scene_wait_until_returned(struct qr_scene *scene);
 struct qr_runner_stats qr_scene_stats(struct qr_scene *scene);
 void qr_scene_wait_until_put_off(struct qr_scene *scene);
 /* Moves the test's clock to where the one job is due that was put off. Returns how long that was. */

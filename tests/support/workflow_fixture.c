@@ -193,6 +193,23 @@ struct qr_item qr_desk_child(struct qr_desk *desk, qr_uuid parent_id, const char
     return call.item;
 }
 
+qr_rc qr_desk_select(struct qr_desk *desk, qr_desk_entry *entry, const qr_uuid *ids, size_t count,
+                     struct qr_selection_answer *ret_answer, qr_err *err)
+{
+    const struct qr_selection selection = {desk->base_id, ids, count};
+    const qr_rc rc = entry(&desk->workflow, &selection, &desk->arena, ret_answer, err);
+    qr_desk_check(desk);
+    return rc;
+}
+
+qr_rc qr_desk_reindex(const struct qr_workflow *workflow, const struct qr_selection *selection, struct qr_arena *arena,
+                      struct qr_selection_answer *ret_answer, qr_err *err)
+{
+    struct qr_status_counts counts;
+    struct qr_reindex_estimate estimate;
+    return qr_workflow_reindex(workflow, selection, false, arena, ret_answer, &counts, &estimate, err);
+}
+
 /* ---- jobs ---- */
 
 int64_t qr_desk_open_jobs(struct qr_desk *desk, enum qr_job_type type)

@@ -39,6 +39,14 @@ struct qr_item qr_desk_item(struct qr_desk *desk, qr_uuid id); /* must be there 
 bool qr_desk_has_item(struct qr_desk *desk, qr_uuid id);
 struct qr_item qr_desk_child(struct qr_desk *desk, qr_uuid parent_id, const char *name);
 
+/* Asks for something about these items of the base. */
+typedef qr_rc qr_desk_entry(const struct qr_workflow *workflow, const struct qr_selection *selection,
+                            struct qr_arena *arena, struct qr_selection_answer *ret_answer, qr_err *err);
+qr_rc qr_desk_select(struct qr_desk *desk, qr_desk_entry *entry, const qr_uuid *ids, size_t count,
+                     struct qr_selection_answer *ret_answer, qr_err *err);
+/* qr_workflow_reindex without its numbers. */
+qr_desk_entry qr_desk_reindex;
+
 /* ---- jobs ---- */
 
 /* Claims the open stage job of the item; it must be of this type. */

@@ -184,10 +184,26 @@ void workflow_drain(struct quire *quire)
 
 /* ---- texts ---- */
 
+/* Always as many, and only consonants: no word is made of parts, begins another one or has an ending to be taken away. */
+static char *add_letters(char *to, unsigned number)
+{
+    for (int i = 0; i < 4; i++, number /= 16) {
+        *to++ = "bcdfghjklmnpqrtv"[number % 16];
+    }
+    return to;
+}
+
 void workflow_word(const struct workflow_ledger *ledger, int thing, int version,
                    char word[static WORKFLOW_LEDGER_WORD_SIZE])
 {
-    snprintf(word, WORKFLOW_LEDGER_WORD_SIZE, "%st%dv%d", ledger->base, thing, version);
+    unsigned base = 0;
+    for (const char *c = ledger->base; *c; c++) {
+        base = base * 31 + (unsigned char)*c;
+    }
+    char *end = add_letters(word, base);
+    end = add_letters(end, (unsigned)thing);
+    end = add_letters(end, (unsigned)version);
+    *end = '\0';
 }
 
 /* A section a chunk. */
@@ -217,8 +233,8 @@ static bool finds(struct quire *quire, const struct workflow_ledger *ledger, int
 {
     char word[WORKFLOW_LEDGER_WORD_SIZE];
     workflow_word(ledger, thing, version, word);
-    QR_JSON *answer =
-        workflow_call(quire, 200, "POST", workflow_path(ledger, "/search"), json_pack("{s:s}", "query", word));
+    QR_JSON *answer = workflow_call(quire, 200, "POST", workflow_path(ledger, "/search"),
+                                    json_pack("{s:s, s:s}", "query", word, "mode", "text"));
     return json_array_size(json_object_get(answer, "hits")) > 0;
 }
 

@@ -27,8 +27,11 @@ void qr_shop_open(struct qr_shop *shop, struct qr_test *t, const char *settings)
     } else {
         shop->index_options.dir = shop->index_dir;
     }
-    shop->context = (struct qr_handler_context){
-        .db = desk->db, .ids = &desk->ids, .artifacts = &desk->artifacts, .work_dir = shop->work_dir};
+    shop->context = (struct qr_handler_context){.db = desk->db,
+                                                .ids = &desk->ids,
+                                                .artifacts = &desk->artifacts,
+                                                .reader = qr_reader_direct(),
+                                                .work_dir = shop->work_dir};
     must(qr_index_set_open(&shop->context.index, &shop->index_options, &err), &err);
     qr_shop_make_folder(shop, "");
 }

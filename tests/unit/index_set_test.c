@@ -2,6 +2,8 @@
 #include "index/index.h"
 
 #include "base/thread.h"
+#include "db/sqlite.h"
+#include "index/tokenizer.h"
 #include "support/index_fixture.h"
 
 #include <fcntl.h>
@@ -183,32 +185,60 @@ static void *write_slowly(void *arg)
     return NULL;
 }
 
+/* Returns when the writer is in its guard. */
+static pthread_t begin_slow_write(struct meeting *meeting, struct qr_index_set *set)
+{
+    pthread_t slow;
+    *meeting = (struct meeting){.set = set};
+    pthread_mutex_init(&meeting->lock, NULL);
+    pthread_cond_init(&meeting->changed, NULL);
+    QR_CHECK(pthread_create(&slow, NULL, write_slowly, meeting) == 0);
+    QR_LOCKED(&meeting->lock);
+    while (!meeting->guard_runs) {
+        pthread_cond_wait(&meeting->changed, &meeting->lock);
+    }
+    return slow;
+}
+
+static void end_slow_write(struct meeting *meeting, pthread_t slow)
+{
+    {
+        QR_LOCKED(&meeting->lock);
+        meeting->may_end = true;
+        pthread_cond_broadcast(&meeting->changed);
+    }
+    pthread_join(slow, NULL);
+}
+
 QR_TEST(a_store_in_use_is_not_closed_and_does_not_stop_the_others) /* X5 */
 {
     struct index_fixture f;
+    struct meeting meeting;
     open_set(&f, t, 2);
-    struct meeting meeting = {.set = f.set};
-    pthread_mutex_init(&meeting.lock, NULL);
-    pthread_cond_init(&meeting.changed, NULL);
-    pthread_t slow;
-    QR_CHECK(pthread_create(&slow, NULL, write_slowly, &meeting) == 0);
-    {
-        QR_LOCKED(&meeting.lock);
-        while (!meeting.guard_runs) {
-            pthread_cond_wait(&meeting.changed, &meeting.lock);
-        }
-    }
+    const pthread_t slow = begin_slow_write(&meeting, f.set);
     for (unsigned base = 2; base < 8; base++) {
         index_write(&f, test_id(base), test_id(10), 1, 0, "beta");
     }
     QR_CHECK_INT(0, index_chunk_count(&f, test_id(BASE), test_id(10), 1));
-    {
-        QR_LOCKED(&meeting.lock);
-        meeting.may_end = true;
-        pthread_cond_broadcast(&meeting.changed);
-    }
-    pthread_join(slow, NULL);
+    end_slow_write(&meeting, slow);
     QR_CHECK_INT(1, index_chunk_count(&f, test_id(BASE), test_id(10), 1));
+    index_fixture_close(&f);
+}
+
+QR_TEST(a_search_finds_what_was_synced_and_waits_for_no_writer) /* X6 */
+{
+    struct index_fixture f;
+    struct meeting meeting;
+    open_set(&f, t, 2);
+    index_write(&f, test_id(BASE), test_id(11), 1, 0, "alpha");
+    index_sync(&f, test_id(BASE));
+    index_write(&f, test_id(BASE), test_id(12), 1, 0, "beta"); /* that nobody may show yet */
+    const pthread_t slow = begin_slow_write(&meeting, f.set);
+    QR_CHECK_INT(1, index_hit_count(&f, test_id(BASE), "alpha"));
+    end_slow_write(&meeting, slow);
+    index_sync(&f, test_id(BASE));
+    QR_CHECK_INT(2, index_hit_count(&f, test_id(BASE), "alpha"));
+    QR_CHECK_INT(1, index_hit_count(&f, test_id(BASE), "beta"));
     index_fixture_close(&f);
 }
 
@@ -289,6 +319,7 @@ static int64_t ask_file(const char *path, const char *sql)
     sqlite3 *db;
     sqlite3_stmt *stmt;
     QR_CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+    QR_CHECK(qr_sqlite_register_tokenizer(db, &qr_index_tokenizer) == SQLITE_OK);
     if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK) {
         QR_FAIL("%s: %s", sql, sqlite3_errmsg(db));
     }
@@ -315,7 +346,7 @@ QR_TEST(writing_deleting_and_purging_leave_the_text_index_equal_to_the_rows)
         const qr_uuid item = test_id((unsigned)qr_rand_below(rand, 40));
         const int64_t generation = 1 + (int64_t)qr_rand_below(rand, 3);
         char text[64];
-        snprintf(text, sizeof text, "word%llu word%llu", (unsigned long long)qr_rand_below(rand, 50),
+        snprintf(text, sizeof text, "7%02llu 7%02llu", (unsigned long long)qr_rand_below(rand, 50),
                  (unsigned long long)qr_rand_below(rand, 50));
         switch (qr_rand_below(rand, 8)) {
         case 0:
@@ -325,17 +356,19 @@ QR_TEST(writing_deleting_and_purging_leave_the_text_index_equal_to_the_rows)
             QR_CHECK_RC(QR_OK, qr_index_purge_item(f.set, base, item, generation, 0, &err));
             break;
         case 2:
-            index_hit_count(&f, base, text);
+            index_sync(&f, base);
             break;
         default:
             index_write(&f, base, item, generation, (int64_t)qr_rand_below(rand, 4), text);
         }
     }
-    const size_t found = index_hit_count(&f, base, "word1");
+    index_sync(&f, base); /* X6 */
+    index_sync(&f, base);
+    const size_t found = index_hit_count(&f, base, "701");
     index_fixture_close(&f);
     const char *path = file_of(&f, base);
     ask_file(path, "INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('integrity-check', 1)");
-    QR_CHECK_INT((int64_t)found, ask_file(path, "SELECT count(*) FROM chunk_row WHERE text || ' ' LIKE '%word1 %'"));
+    QR_CHECK_INT((int64_t)found, ask_file(path, "SELECT count(*) FROM chunk_row WHERE text || ' ' LIKE '%701 %'"));
     QR_CHECK(found > 0);
     QR_CHECK_INT(ask_file(path, "SELECT count(*) FROM chunk_row"),
                  ask_file(path, "SELECT count(*) FROM chunk_fts_docsize"));

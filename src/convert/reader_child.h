@@ -1,0 +1,43 @@
+/* One helper process: starting it, a question and its answer, its end. Private to convert. */
+#pragma once
+
+#include "convert/reader.h"
+
+#include <sys/types.h>
+#include <time.h>
+
+struct qr_child {
+    pid_t pid;
+    int pid_fd; /* not its number, which could be somebody else's should another part of the process have reaped it */
+    int socket;
+    clockid_t cpu_clock;
+    int64_t file_count;
+    size_t start_bytes; /* its address space when it was ready */
+    unsigned protections, landlock_abi;
+    /* what is in force */
+    size_t memory_limit_bytes;
+    int64_t cpu_limit_ms, cpu_limit_due_us;
+};
+
+/* Starts the program. The helper dies with the thread that calls this. */
+qr_rc qr_child_start(struct qr_child *child, const char *program, char *const *env, qr_err *err);
+/* Waits until it has given up its rights. On failure it has been ended. */
+qr_rc qr_child_greet(struct qr_child *child, const char *program, qr_err *err);
+
+/* False when it has died, or said something, while nobody asked it anything. */
+bool qr_child_is_ready(const struct qr_child *child);
+/* True when it has become too large to keep. */
+bool qr_child_has_grown(const struct qr_child *child);
+
+struct qr_question {
+    qr_str bytes;
+    const char *name;                      /* not NULL */
+    const struct qr_reader_limits *limits; /* all set */
+    struct qr_arena *arena;                /* for the answer */
+};
+
+/* *ret_is_usable: it can be asked again; else it has been ended. */
+qr_rc qr_child_ask(struct qr_child *child, const struct qr_question *question, struct qr_converted *ret,
+                   bool *ret_is_usable, qr_err *err);
+
+void qr_child_end(struct qr_child *child);

@@ -1,0 +1,30 @@
+/* Which items may answer a search. Pure, but for the arena. */
+#pragma once
+
+#include "base/json.h"
+#include "store/items.h"
+
+enum { QR_FILTER_IDS_MAX = 200, QR_FILTER_PATTERNS_MAX = 16 };
+
+struct qr_path_pattern {
+    qr_str pattern;
+    bool is_excluded;
+};
+
+struct qr_search_filter {
+    const qr_uuid *item_ids; /* only these and what is in them; 0 of them = all */
+    size_t item_id_count;
+    uint32_t types;                                          /* QR_BIT(enum qr_item_type); 0 = all */
+    struct qr_path_pattern patterns[QR_FILTER_PATTERNS_MAX]; /* all must fit, or not */
+    size_t pattern_count;
+    const json_t *attributes; /* each must be there and equal, or be one of a list; NULL = any */
+};
+
+/* Whether there is anything that an item could fail. */
+bool qr_filter_is_empty(const struct qr_search_filter *filter);
+/* `invalid_value` never: an item whose attributes cannot be read has none. */
+qr_rc qr_filter_check(const struct qr_search_filter *filter, const struct qr_item *item, bool *ret_passes, qr_err *err);
+
+/* Whether the path, or an end of it that begins behind a slash, fits: * is anything, ? one byte. A pattern that
+ * ends with a slash, of a folder without stars, means everything below it. The case of ASCII letters does not count. */
+bool qr_path_fits(qr_str path, qr_str pattern);

@@ -1,0 +1,113 @@
+/* By the tokens: the passage is tokenized as it was for the index, so what made it a hit is what is marked. */
+#include "search/highlight.h"
+
+#include <stdlib.h>
+
+static qr_rc out_of_memory(qr_err *err)
+{
+    return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while searching");
+}
+
+/* ---- what is looked for ---- */
+
+struct gathering {
+    struct qr_arena *arena;
+    struct qr_wanted *wanted;
+};
+
+static qr_rc gather(void *arg, const struct qr_token *token, qr_err *err)
+{
+    struct gathering *gathering = arg;
+    struct qr_wanted *wanted = gathering->wanted;
+    if (wanted->count == wanted->capacity) {
+        const size_t capacity = wanted->capacity ? wanted->capacity * 2 : 64;
+        qr_str *grown = qr_arena_array(gathering->arena, capacity, sizeof *grown);
+        if (!grown) {
+            return out_of_memory(err);
+        }
+        if (wanted->count) {
+            memcpy(grown, wanted->tokens, wanted->count * sizeof *grown);
+        }
+        wanted->tokens = grown;
+        wanted->capacity = capacity;
+    }
+    const qr_str kept = {qr_arena_copy(gathering->arena, token->text), token->text.len};
+    wanted->tokens[wanted->count] = kept;
+    wanted->count += kept.ptr != NULL;
+    return kept.ptr ? QR_OK : out_of_memory(err);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return qr_str_compare(*(const qr_str *)a, *(const qr_str *)b);
+}
+
+static void sort_and_make_unique(struct qr_wanted *wanted)
+{
+    size_t unique = 0;
+    if (wanted->count) {
+        qsort(wanted->tokens, wanted->count, sizeof wanted->tokens[0], compare);
+    }
+    for (size_t i = 0; i < wanted->count; i++) {
+        if (i == 0 || !qr_str_equal(wanted->tokens[i], wanted->tokens[unique - 1])) {
+            wanted->tokens[unique++] = wanted->tokens[i];
+        }
+    }
+    wanted->count = unique;
+}
+
+qr_rc qr_wanted_read(struct qr_tokenizer *tokenizer, const struct qr_query *query, qr_languages languages,
+                     struct qr_arena *arena, struct qr_wanted *ret_wanted, qr_err *err)
+{
+    *ret_wanted = (struct qr_wanted){0};
+    struct gathering gathering = {arena, ret_wanted};
+    for (size_t i = 0; i < query->count; i++) {
+        const struct qr_clause *clause = &query->clauses[i];
+        if (!clause->is_excluded && !qr_clause_is_about_item(clause)) {
+            QR_TRY(qr_tokenize(tokenizer, clause->text, QR_TOKENS_OF_QUERY, languages, gather, &gathering, err));
+        }
+    }
+    sort_and_make_unique(ret_wanted);
+    return QR_OK;
+}
+
+/* ---- where it stands ---- */
+
+struct marking {
+    const struct qr_wanted *wanted;
+    struct qr_range ranges[QR_HIGHLIGHTS_MAX];
+    size_t count;
+};
+
+static qr_rc mark(void *arg, const struct qr_token *token, qr_err *err QR_UNUSED)
+{
+    struct marking *marking = arg;
+    if (!bsearch(&token->text, marking->wanted->tokens, marking->wanted->count, sizeof token->text, compare)) {
+        return QR_OK;
+    }
+    struct qr_range *last = marking->count ? &marking->ranges[marking->count - 1] : NULL;
+    if (last && token->start <= last->end) { /* the characters of a word of two pairs overlap */
+        last->start = QR_MIN(last->start, token->start);
+        last->end = QR_MAX(last->end, token->end);
+    } else if (marking->count < QR_HIGHLIGHTS_MAX) {
+        marking->ranges[marking->count++] = (struct qr_range){token->start, token->end};
+    }
+    return QR_OK;
+}
+
+qr_rc qr_highlight(struct qr_tokenizer *tokenizer, qr_str text, const struct qr_wanted *wanted, struct qr_arena *arena,
+                   struct qr_range **ret_ranges, size_t *ret_count, qr_err *err)
+{
+    struct marking marking = {.wanted = wanted};
+    if (wanted->count) {
+        const qr_languages language = QR_BIT(qr_language_detect(text));
+        QR_TRY(qr_tokenize(tokenizer, text, QR_TOKENS_OF_DOCUMENT, language, mark, &marking, err));
+    }
+    *ret_count = marking.count;
+    *ret_ranges = qr_arena_array(arena, marking.count + 1, sizeof **ret_ranges);
+    if (!*ret_ranges) {
+        return out_of_memory(err);
+    }
+    memcpy(*ret_ranges, marking.ranges, marking.count * sizeof **ret_ranges);
+    return QR_OK;
+}

@@ -1,0 +1,52 @@
+/* One search under way: what the files of src/search/ hand on to each other. Private to them.
+ *
+ *     search.c   reads the query, has the legs run, fuses them, has them shown
+ *     legs.c     the words and the vectors of each base
+ *     common.c   the words of several bases as if they were one
+ *     show.c     from places to passages */
+#pragma once
+
+#include "search/scan.h"
+#include "search/search.h"
+#include "text/tokens.h"
+
+struct qr_searched_base {
+    qr_uuid id;
+    struct qr_provider *provider; /* NULL = the base has no vectors */
+    const float *query_vector;    /* NULL = there is none */
+    struct qr_scan scan;
+    struct qr_leg_hits text, vector;
+    size_t fitting_count; /* so many of the text's hits fit all of the query, those behind them a part */
+};
+
+struct qr_searching {
+    const struct qr_search *search;
+    struct qr_arena *arena;
+    struct qr_search_answer *answer;
+    struct qr_query query;
+    struct qr_search_filter filter;
+    struct qr_tokenizer *tokenizer;
+    struct qr_searched_base *bases;
+    size_t base_count;
+    qr_languages languages; /* of all bases */
+};
+
+/* Fills in the hits of both legs of all bases, at most `wanted` of each; says in the answer what was left out. */
+qr_rc qr_legs_run(struct qr_searching *searching, int wanted, qr_err *err);
+
+/* The text's hits of all bases in one order, best first. */
+qr_rc qr_common_text(struct qr_searching *searching, struct qr_leg_hits *ret_hits, qr_err *err);
+
+/* Makes the answer's hits of the best of the fused. */
+qr_rc qr_show(struct qr_searching *searching, const struct qr_fused *fused, size_t count, qr_err *err);
+
+/* The score of a hit that fits a part of the query, behind the one before it. */
+static inline double qr_score_below(double score, double before)
+{
+    return QR_MIN(score, before * 0.999);
+}
+
+static inline qr_rc qr_search_out_of_memory(qr_err *err)
+{
+    return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while searching");
+}
