@@ -96,6 +96,19 @@ static qr_rc option_value(struct parser *parser, const struct cli_option *option
     return QR_OK;
 }
 
+static qr_rc take_own_option(struct cli *cli, const struct cli_option *option, const char *value, qr_err *err)
+{
+    const char **first = &cli->values[option - cli->command->options];
+    if (option->may_repeat) {
+        cli->repeated[cli->repeated_count++] = value;
+    } else if (option->arg && *first) {
+        return qr_fail(err, QR_CODE_USAGE, "%s is given twice: %s and %s", option->name, *first, value);
+    }
+    cli->switches |= QR_BIT(option - cli->command->options);
+    *first = *first ? *first : value;
+    return QR_OK;
+}
+
 static qr_rc take_option(struct parser *parser, qr_err *err)
 {
     struct cli *cli = parser->cli;
@@ -115,9 +128,7 @@ static qr_rc take_option(struct parser *parser, qr_err *err)
         return unknown_option(cli, name, err);
     }
     QR_TRY(option_value(parser, option, &value, err));
-    cli->switches |= QR_BIT(option - cli->command->options);
-    cli->values[option - cli->command->options] = value;
-    return QR_OK;
+    return take_own_option(cli, option, value, err);
 }
 
 /* ---- the line ---- */
@@ -153,7 +164,8 @@ qr_rc cli_parse(struct cli *cli, int argc, char **argv, qr_err *err)
     cli->json = find_json(argc, argv);
     cli->flags = qr_alloc_array((size_t)argc + 1, sizeof *cli->flags);
     cli->args = qr_alloc_array((size_t)argc + 1, sizeof *cli->args);
-    if (!cli->flags || !cli->args) {
+    cli->repeated = qr_alloc_array((size_t)argc + 1, sizeof *cli->repeated);
+    if (!cli->flags || !cli->args || !cli->repeated) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory");
     }
     bool options_ended = false;
@@ -176,5 +188,6 @@ void cli_done(struct cli *cli)
 {
     qr_free(cli->flags);
     qr_free(cli->args);
+    qr_free(cli->repeated);
     qr_config_done(&cli->config);
 }

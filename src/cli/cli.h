@@ -14,6 +14,8 @@ struct cli_option {
     const char *name; /* "--data" */
     const char *arg;  /* "DIR"; NULL = a switch */
     const char *doc;
+    bool may_repeat;     /* at most one option of a command */
+    const char *choices; /* the words it takes, for completion; NULL = any */
 };
 
 enum { CLI_OPTIONS_MAX = 8 };
@@ -36,9 +38,11 @@ struct cli {
     bool json;
     bool help;                           /* --help: print the command's help instead of running it */
     uint32_t switches;                   /* bit i: options[i] of the command was given */
-    const char *values[CLI_OPTIONS_MAX]; /* of options[i]; NULL = not given */
-    const char *file;                    /* --config */
-    struct qr_config_flag *flags;        /* --data and --set, in order */
+    const char *values[CLI_OPTIONS_MAX]; /* of options[i], the first one; NULL = not given */
+    const char **repeated;               /* all values of the option that may be repeated */
+    size_t repeated_count;
+    const char *file;             /* --config */
+    struct qr_config_flag *flags; /* --data and --set, in order */
     size_t flag_count;
     const char **args;
     size_t arg_count;
@@ -63,7 +67,9 @@ const struct cli_command *cli_find_command(const char *name);
 int cmd_add(struct cli *cli);
 int cmd_base(struct cli *cli);
 int cmd_check(struct cli *cli);
+int cmd_completion(struct cli *cli);
 int cmd_config(struct cli *cli);
+int cmd_eval(struct cli *cli);
 int cmd_help(struct cli *cli);
 int cmd_jobs(struct cli *cli);
 int cmd_ls(struct cli *cli);
@@ -106,7 +112,7 @@ int cli_call(struct cli *cli, const char *method, const char *path, const char *
 qr_rc cli_ask(struct cli *cli, const char *method, const char *path, const char *body, int *ret_status,
               json_t **ret_answer, qr_err *err);
 /* Reports a refusal. Returns its exit code. */
-int cli_report(const struct cli *cli, const json_t *answer);
+int cli_report(struct cli *cli, const json_t *answer);
 
 /* ---- cmd_jobs_show.c ---- */
 

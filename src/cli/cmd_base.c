@@ -1,6 +1,7 @@
 /* quire base create|ls|show|set|rm|restore. */
 #include "cli/assign.h"
 #include "cli/items.h"
+#include "cli/paint.h"
 
 enum { SWITCH_YES = QR_BIT(0) }; /* the order of the command's options */
 
@@ -15,7 +16,9 @@ static void print_list(const json_t *answer)
         if (i == 0) {
             printf("%-36s  %-8s  NAME\n", "BASE", "STATUS");
         }
-        printf("%-36s  %-8s  ", cli_text(base, "id"), cli_text(base, "status"));
+        printf("%-36s  ", cli_text(base, "id"));
+        cli_print_status(cli_text(base, "status"), 8);
+        fputs("  ", stdout);
         cli_print_safe(cli_text(base, "name"));
         fputc('\n', stdout);
     }
@@ -33,7 +36,8 @@ static void print_base(const json_t *base)
     QR_CLEANUP(qr_buf_done) struct qr_buf settings = {0};
     printf("base      %s\nname      ", cli_text(base, "id"));
     cli_print_safe(cli_text(base, "name"));
-    printf("\nstatus    %s", cli_text(base, "status"));
+    fputs("\nstatus    ", stdout);
+    cli_print_status(cli_text(base, "status"), 0);
     if (json_is_object(error)) {
         fputs(": ", stdout);
         cli_print_safe(cli_text(error, "message"));

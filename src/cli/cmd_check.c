@@ -1,5 +1,5 @@
 /* quire check: asks POST /api/v1/check. */
-#include "cli/cli.h"
+#include "cli/paint.h"
 
 #include <stdio.h>
 
@@ -85,11 +85,14 @@ static int print_answer(const struct cli *cli, const json_t *answer)
            number_of(checked, "artifacts"));
     print_findings(answer);
     const long long found = number_of(answer, "found"), repaired = number_of(answer, "repaired");
+    cli_paint(cli, found > repaired ? CLI_BAD : CLI_GOOD);
     if (found == 0) {
-        puts("no damage found");
+        fputs("no damage found", stdout);
     } else {
-        printf("damage found: %lld, repaired: %lld\n", found, repaired);
+        printf("damage found: %lld, repaired: %lld", found, repaired);
     }
+    cli_paint(cli, CLI_PLAIN);
+    fputc('\n', stdout);
     return exit_code_of(answer);
 }
 

@@ -1,5 +1,6 @@
 /* quire jobs ls|show|cancel|retry|queues|pause|resume: the requests, and the tables. cmd_jobs_show.c prints one job. */
 #include "cli/items.h"
+#include "cli/paint.h"
 
 /* ---- requests ---- */
 
@@ -42,8 +43,9 @@ static void print_note(const json_t *job)
         printf("  until %s", cli_short_time(job, "run_at").text);
     }
     if (cli_text(reason, "code")[0]) {
-        fputs("  ", stdout);
+        printf("  %s", cli_style_code(stdout, strcmp(state, "failed") == 0 ? CLI_BAD : CLI_FAINT));
         cli_print_safe(cli_text(reason, "code"));
+        fputs(cli_style_code(stdout, CLI_PLAIN), stdout);
     }
 }
 
@@ -51,8 +53,13 @@ static int print_list(const struct cli *cli QR_UNUSED, const json_t *answer)
 {
     const json_t *data = json_object_get(answer, "data"), *job;
     const int queue_width = text_width(data, "queue", 5), type_width = text_width(data, "type", 4);
+    const char *cursor = cli_text(answer, "next_cursor");
     if (json_array_size(data) == 0) {
-        puts("no jobs");
+        if (cursor[0]) { /* a list looks at so many jobs and no further */
+            printf("none among the newest jobs; look at older ones: --cursor %s\n", cursor);
+        } else {
+            puts("no jobs");
+        }
         return 0;
     }
     printf("%-36s  %-9s  %-*s  %-*s  %-19s  NOTE\n", "JOB", "STATE", queue_width, "QUEUE", type_width, "TYPE",
@@ -60,14 +67,16 @@ static int print_list(const struct cli *cli QR_UNUSED, const json_t *answer)
     size_t i;
     json_array_foreach(data, i, job)
     {
-        printf("%-36s  %-9s  %-*s  ", cli_text(job, "id"), cli_text(job, "state"), queue_width, cli_text(job, "queue"));
+        printf("%-36s  ", cli_text(job, "id"));
+        cli_print_status(cli_text(job, "state"), 9);
+        printf("  %-*s  ", queue_width, cli_text(job, "queue"));
         cli_print_safe(cli_text(job, "type"));
         printf("%*s  %s", type_width - (int)strlen(cli_text(job, "type")), "", cli_short_time(job, "created_at").text);
         print_note(job);
         fputc('\n', stdout);
     }
-    if (cli_text(answer, "next_cursor")[0]) {
-        printf("there are more: --cursor %s\n", cli_text(answer, "next_cursor"));
+    if (cursor[0]) {
+        printf("there are more: --cursor %s\n", cursor);
     }
     return 0;
 }

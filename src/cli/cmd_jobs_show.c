@@ -1,5 +1,5 @@
 /* quire jobs show: why the job waits as one sentence, then what it is, then what happened to it. */
-#include "cli/cli.h"
+#include "cli/paint.h"
 
 const char *cli_text(const json_t *object, const char *name)
 {
@@ -161,7 +161,9 @@ static void print_facts(const json_t *job)
     print_fact("job", cli_text(job, "id"));
     print_fact("type", cli_text(job, "type"));
     print_fact("queue", cli_text(job, "queue"));
-    print_fact("state", cli_text(job, "state"));
+    printf("%-10s ", "state");
+    cli_print_status(cli_text(job, "state"), 0);
+    fputc('\n', stdout);
     print_fact("base", cli_text(job, "base_id"));
     print_fact("item", cli_text(job, "item_id"));
     print_args(job);
@@ -180,8 +182,8 @@ static void print_history(const json_t *history)
     }
     json_array_foreach(history, i, attempt)
     {
-        printf("%-19s  %-19s  %s", cli_short_time(attempt, "claimed_at").text, cli_short_time(attempt, "ended_at").text,
-               cli_text(attempt, "outcome"));
+        printf("%-19s  %-19s  ", cli_short_time(attempt, "claimed_at").text, cli_short_time(attempt, "ended_at").text);
+        cli_print_status(cli_text(attempt, "outcome"), 0);
         print_reason(": ", attempt);
         fputc('\n', stdout);
     }

@@ -81,7 +81,9 @@ static int tell(struct cli *cli, const json_t *run)
     }
     print_run(run);
     if (exit_code) {
-        printf("`quire ls -b %s --all --status failed` says why\n", cli_base(cli));
+        printf("`quire ls");
+        cli_print_base_option(cli_base(cli));
+        puts(" --all --status failed` says why");
     }
     cli_print_pending(cli);
     return exit_code;
@@ -97,9 +99,6 @@ static int wait_for_run(struct cli *cli, const json_t *run)
     cli_stop_work(&work);
     if (end == CLI_WAIT_FAILED) {
         return exit_code;
-    }
-    if (end == CLI_WAIT_DETACHED) {
-        fputs("quire: stopped waiting; nothing is lost\n", stderr);
     }
     qr_buf_printf(&path, "/api/v1/runs/%s", cli_text(run, "id"));
     exit_code = cli_call(cli, "GET", qr_buf_str(&path).ptr, NULL, &answer);

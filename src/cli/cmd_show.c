@@ -1,5 +1,6 @@
 /* quire show ITEM: how it is and why, as one sentence, then what it is, then what happened to it. */
 #include "cli/items.h"
+#include "cli/paint.h"
 
 /* ---- the sentence ---- */
 
@@ -107,7 +108,6 @@ static void print_sentence(const json_t *item, const json_t *events)
         fputs(cli_is(item, "status", "failed") || cli_is(item, "status", "completed") ? " " : "", stdout);
         explain_job(job);
     }
-    puts("\n");
 }
 
 /* ---- the facts ---- */
@@ -155,8 +155,10 @@ static void print_facts(const json_t *item)
     print_fact("type", cli_text(item, "type"));
     print_fact("source", cli_text(item, "source"));
     print_fact("mime", cli_text(item, "mime"));
-    printf("%-11s %s, index %s, document %s%s\n", "status", cli_text(item, "status"), cli_text(item, "index_status"),
-           cli_text(item, "document_status"), json_is_true(json_object_get(item, "enabled")) ? "" : ", hidden");
+    printf("%-11s ", "status");
+    cli_print_status(cli_text(item, "status"), 0);
+    printf(", index %s, document %s%s\n", cli_text(item, "index_status"), cli_text(item, "document_status"),
+           json_is_true(json_object_get(item, "enabled")) ? "" : ", hidden");
     printf("%-11s %lld wanted, ", "generation", cli_number(item, "generation"));
     printf(live ? "%lld in search\n" : "none in search\n", live);
     print_counts(item);
@@ -173,7 +175,8 @@ static void print_attempts(const json_t *job)
     size_t i;
     json_array_foreach(json_object_get(job, "history"), i, attempt)
     {
-        printf("%-19s    attempt %s", cli_short_time(attempt, "claimed_at").text, cli_text(attempt, "outcome"));
+        printf("%-19s    attempt ", cli_short_time(attempt, "claimed_at").text);
+        cli_print_status(cli_text(attempt, "outcome"), 0);
         print_reason(cli_text(attempt, "code"), cli_text(attempt, "message"));
         fputc('\n', stdout);
     }
@@ -186,8 +189,8 @@ static void print_event(const json_t *event)
         printf("generation %lld: %s\n", cli_number(event, "generation"), cli_text(event, "reason"));
         return;
     }
-    printf("%s of generation %lld %s", cli_text(event, "stage"), cli_number(event, "generation"),
-           cli_text(event, "state"));
+    printf("%s of generation %lld ", cli_text(event, "stage"), cli_number(event, "generation"));
+    cli_print_status(cli_text(event, "state"), 0);
     print_reason(cli_text(event, "code"), cli_text(event, "message"));
     fputc('\n', stdout);
     print_attempts(event);
@@ -197,7 +200,10 @@ static int print_item(struct cli *cli, const json_t *item, const json_t *events)
 {
     const json_t *event;
     size_t i;
+    cli_paint(cli, CLI_STRONG);
     print_sentence(item, events);
+    cli_paint(cli, CLI_PLAIN);
+    puts("\n");
     print_facts(item);
     if (json_array_size(events)) {
         puts("\nWHEN (UTC)           WHAT");

@@ -29,13 +29,26 @@ static int count_failed(struct cli *cli, const json_t *base, long long *ret_coun
     const json_t *data = json_object_get(answer, "data");
     *ret_count = (long long)json_array_size(data);
     if (exit_code == 0 && *ret_count && !cli->json) {
-        printf("%s: %lld item%s failed; `quire ls -b %s --all --status failed` says why\n", cli_text(base, "name"),
-               *ret_count, *ret_count == 1 ? " has" : "s have", cli_text(base, "name"));
+        cli_print_safe(cli_text(base, "name"));
+        printf(": %lld item%s failed; `quire ls", *ret_count, *ret_count == 1 ? " has" : "s have");
+        cli_print_base_option(cli_text(base, "name"));
+        puts(" --all --status failed` says why");
     }
     return exit_code;
 }
 
-static int tell_failures(struct cli *cli)
+/* "12 jobs done in 1.4 s; nothing is pending" */
+static void print_done(const struct cli_work *work)
+{
+    const long long done = cli_progress_done(&work->progress, NULL);
+    if (done) {
+        printf("%s job%s done in %s; ", cli_grouped(done).text, done == 1 ? "" : "s",
+               cli_duration(qr_clock_mono_ms(qr_clock_system()) - work->began_ms).text);
+    }
+    puts("nothing is pending");
+}
+
+static int tell_failures(struct cli *cli, const struct cli_work *work)
 {
     QR_JSON *answer = NULL;
     const json_t *base;
@@ -54,7 +67,7 @@ static int tell_failures(struct cli *cli)
     if (cli->json) {
         exit_code = cli_print_json(cli, json_pack("{s:I}", "failed", (json_int_t)sum));
     } else if (sum == 0) {
-        puts("nothing is pending");
+        print_done(work);
     }
     return exit_code ? exit_code : sum ? 1 : 0;
 }
@@ -64,13 +77,13 @@ static int wait_for_everything(struct cli *cli)
     struct cli_work work;
     int exit_code = cli_start_work(&work, cli);
     const enum cli_wait end = exit_code ? CLI_WAIT_FAILED : cli_wait_for_all(&work, &exit_code);
+    const struct cli_work waited = work;
     cli_stop_work(&work);
     if (end == CLI_WAIT_DETACHED) {
-        fputs("quire: stopped waiting; nothing is lost\n", stderr);
         cli_print_pending(cli);
         return 0;
     }
-    return end == CLI_WAIT_DONE ? tell_failures(cli) : exit_code;
+    return end == CLI_WAIT_DONE ? tell_failures(cli, &waited) : exit_code;
 }
 
 int cmd_wait(struct cli *cli)

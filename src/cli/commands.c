@@ -56,6 +56,16 @@ const struct cli_command cli_commands[] = {
         .run = cmd_check,
     },
     {
+        .name = "completion",
+        .args = "bash|zsh|fish",
+        .args_max = 1,
+        .doc = "Prints what the shell needs to complete commands and options.",
+        .details =
+            "bash: put it into ~/.local/share/bash-completion/completions/quire; zsh: into a file _quire of a folder "
+            "in $fpath; fish: into ~/.config/fish/completions/quire.fish.",
+        .run = cmd_completion,
+    },
+    {
         .name = "config",
         .args = "[KEY]",
         .args_max = 1,
@@ -64,6 +74,24 @@ const struct cli_command cli_commands[] = {
                    "settings but are none are listed as warnings.",
         .options = {{"--failpoints", NULL, "List the failpoints of this build, one a line."}},
         .run = cmd_config,
+    },
+    {
+        .name = "eval",
+        .args = "SET [KEY=VALUE]…",
+        .args_max = 33,
+        .doc = "Measures how well search finds what a test set says it should.",
+        .details =
+            "SET is a folder in the layout of BEIR (corpus.jsonl, queries.jsonl, qrels/) or a file in the layout "
+            "of SQuAD; KEY=VALUE are settings of a base. It works in a data folder of its own, which is thrown "
+            "away. Prints nDCG@10, recall, MRR and how many queries found nothing, for each mode.",
+        .options =
+            {
+                {"--compare", "SETTINGS",
+                 "Measure these too, as in \"chunking.size_tokens=200 chunking.overlap_tokens=0\"."},
+                {"--mode", "MODE", "Only text, vector or hybrid.", .choices = "text vector hybrid"},
+                {"--queries", "N", "Only the first so many."},
+            },
+        .run = cmd_eval,
     },
     {
         .name = "help",
@@ -85,8 +113,10 @@ const struct cli_command cli_commands[] = {
                    "id or a beginning that no other has.",
         .options =
             {
-                {"--state", "STATE", "ls: blocked, scheduled, queued, running, completed, failed, skipped, cancelled."},
-                {"--queue", "QUEUE", "ls: expand, convert, embed, assets or delete."},
+                {"--state", "STATE", "ls: blocked, scheduled, queued, running, completed, failed, skipped, cancelled.",
+                 .choices = "blocked scheduled queued running completed failed skipped cancelled"},
+                {"--queue", "QUEUE", "ls: expand, convert, embed, assets or delete.",
+                 .choices = "expand convert embed assets delete"},
                 {"--type", "TYPE", "ls: jobs of this type."},
                 {"--base", "ID", "ls: jobs of this base."},
                 {"--item", "ID", "ls: jobs of this item."},
@@ -105,8 +135,9 @@ const struct cli_command cli_commands[] = {
             {
                 BASE_OPTION,
                 {"--all", NULL, "The whole tree."},
-                {"--status", "STATUS", "idle, preparing, processing, reading, embedding, completed or failed."},
-                {"--type", "TYPE", "directory, file, note or url."},
+                {"--status", "STATUS", "idle, preparing, processing, reading, embedding, completed or failed.",
+                 .choices = "idle preparing processing reading embedding completed failed"},
+                {"--type", "TYPE", "directory, file, note or url.", .choices = "directory file note url"},
             },
         .run = cmd_ls,
     },
@@ -173,8 +204,21 @@ const struct cli_command cli_commands[] = {
         .args = "QUERY…",
         .args_max = 500,
         .doc = "Prints the passages that fit best, with where they are.",
-        .details = "",
-        .options = {BASE_OPTION, {"--top", "N", "At most so many, 1 to 100. Default: 10."}},
+        .details =
+            "Any of the words may occur. \"two words\" must occur in this order, -word must not; title:word and "
+            "heading:word must occur there; path:docs/*.md and type:note say which items. An item is named by its "
+            "id, a beginning of it, or its path.",
+        .options =
+            {
+                {"-b", "BASE", "The base, by name or id; may be repeated. Default: default.", true},
+                {"--top", "N", "At most so many, 1 to 100. Default: 10."},
+                {"--mode", "MODE", "auto, text, vector or hybrid. Default: auto, hybrid where the base has a model.",
+                 .choices = "auto text vector hybrid"},
+                {"--under", "ITEM", "Only in this folder."},
+                {"--context", "N", "Show so many neighbours of each passage too, up to 10."},
+                {"--open", "N", "Open the N-th hit at its line, in $EDITOR or what the desktop has."},
+                {"--explain", NULL, "Say what was searched for, and why a hit stands where it stands."},
+            },
         .run = cmd_search,
     },
     {

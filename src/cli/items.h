@@ -1,7 +1,7 @@
 /* What the commands about bases and items share: names, requests, lines, waiting. */
 #pragma once
 
-#include "cli/cli.h"
+#include "cli/progress.h"
 
 /* ---- items.c: names and requests ---- */
 
@@ -30,15 +30,43 @@ int cli_with_data(struct cli *cli, int (*fn)(struct cli *cli));
 long long cli_number(const json_t *object, const char *name);
 bool cli_is(const json_t *object, const char *name, const char *text);
 
-/* ---- items_lines.c: lines about items ---- */
+/* ---- outcome.c: what became of items ---- */
 
-/* "completed  guide.md  3 chunks", and below a folder what failed in it. */
-void cli_print_outcome(struct cli *cli, const json_t *item);
+struct cli_failures {
+    long long count;
+    struct {
+        char code[48];
+        long long count;
+    } codes[16]; /* those beyond are in `count` alone */
+    size_t code_count;
+    bool is_more; /* there are more than were counted */
+};
+
+/* Of all that a command told about. */
+struct cli_tally {
+    long long items, files, chunks;
+    struct cli_failures failures;
+    int shown;              /* failures that have a line */
+    bool found_nothing_new; /* of the next: it was there, and no file had to be read */
+};
+
+/* "completed  guide.md  3 chunks", of a folder all that is in it, and below it what failed; adds to the tally. */
+void cli_print_outcome(struct cli *cli, const json_t *item, int64_t took_ms, struct cli_tally *tally);
+/* The sum where it was several, where more can be read, and on a terminal what to try next. */
+void cli_print_tally(const struct cli *cli, const struct cli_tally *tally, int64_t took_ms);
+
+/* ---- items_lines.c: what is pending ---- */
+
+/* " -b BASE", to be copied into a command; nothing of the default or NULL. */
+void cli_print_base_option(const char *base);
+
 /* Jobs of a queue that somebody waits for. Deletes that are put off are not among them: they clean up behind the scenes. */
 struct cli_todo {
     long long now, later; /* queued and running; blocked and put off */
 };
 struct cli_todo cli_todo_of(const json_t *queue);
+/* What a look at all queues says about progress. */
+void cli_see_queues(struct cli_progress *progress, const json_t *queues, int64_t now_ms);
 /* How much is pending, and what continues it; nothing when nothing is. */
 void cli_print_pending(struct cli *cli);
 
@@ -48,9 +76,10 @@ struct cli_work {
     struct cli *cli;
     struct quire_server *server; /* for others while this process owns the folder; NULL = none */
     bool is_running;             /* jobs, here */
-    bool is_drawn;               /* a line that the next one replaces is on the terminal */
     int pause_ms;                /* before the next look */
-    int64_t told_ms;             /* when the last line was printed */
+    int64_t began_ms;
+    struct cli_progress progress;
+    struct cli_tally tally; /* of what was told already */
 };
 
 /* Runs jobs here, if this process owns the folder; otherwise its owner does. Returns 0, or the exit code of an error that

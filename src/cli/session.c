@@ -1,5 +1,5 @@
 /* What commands share: the configuration, the open data folder, answers and errors. */
-#include "cli/cli.h"
+#include "cli/paint.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -37,12 +37,18 @@ void cli_print_safe(const char *text)
     print_safe(stdout, text);
 }
 
+static void print_error(const qr_err *err, const char *advice)
+{
+    fprintf(stderr, "%squire:%s ", cli_style_code(stderr, CLI_BAD), cli_style_code(stderr, CLI_PLAIN));
+    print_safe(stderr, err->msg);
+    fputs("\n  ", stderr);
+    print_safe(stderr, advice);
+    fprintf(stderr, " (%s)\n", qr_code_info(err->code)->name);
+}
+
 void cli_print_error(const qr_err *err)
 {
-    const struct qr_code_info *info = qr_code_info(err->code);
-    fputs("quire: ", stderr);
-    print_safe(stderr, err->msg);
-    fprintf(stderr, "\n  %s (%s)\n", info->advice, info->name);
+    print_error(err, qr_code_info(err->code)->advice);
 }
 
 static bool print_json_text(const json_t *value)
@@ -59,7 +65,14 @@ static bool print_json_text(const json_t *value)
 int cli_fail(const struct cli *cli, const qr_err *err)
 {
     QR_JSON *object = cli->json ? qr_json_error(err, NULL) : NULL;
-    if (!print_json_text(object)) {
+    char advice[64];
+    if (print_json_text(object)) {
+        return qr_code_info(err->code)->exit_code;
+    }
+    if (err->code == QR_CODE_USAGE && cli->command) {
+        snprintf(advice, sizeof advice, "See `quire help %s`.", cli->command->name);
+        print_error(err, advice);
+    } else {
         cli_print_error(err);
     }
     return qr_code_info(err->code)->exit_code;
@@ -177,19 +190,6 @@ void cli_close(struct cli *cli)
 
 /* ---- requests ---- */
 
-int cli_report(const struct cli *cli, const json_t *answer)
-{
-    const json_t *object = json_object_get(answer, "error");
-    const char *code = json_string_value(json_object_get(object, "code"));
-    const char *message = json_string_value(json_object_get(object, "message"));
-    qr_err err = {0};
-    read_error(code ? code : "", message ? message : "an answer without a message", &err);
-    if (!cli->json || !print_json_text(answer)) { /* as it came: it may have details */
-        cli_print_error(&err);
-    }
-    return qr_code_info(err.code)->exit_code;
-}
-
 static qr_rc parse_answer(qr_str text, json_t **ret_answer, qr_err *err)
 {
     const struct qr_json_limits limits = {.size_bytes_max = SIZE_MAX, .depth_max = 64}; /* our own answer */
@@ -224,6 +224,57 @@ qr_rc cli_ask(struct cli *cli, const char *method, const char *path, const char 
 {
     return cli->quire ? call_here(cli->quire, method, path, body, ret_status, ret_answer, err)
                       : call_owner(&cli->remote, method, path, body, ret_status, ret_answer, err);
+}
+
+/* Of a base that there is not: which there are. */
+static void advise_on_base(struct cli *cli, const char *wanted, struct qr_buf *advice)
+{
+    QR_JSON *answer = NULL;
+    const json_t *base;
+    size_t i;
+    int status = 0;
+    if (cli_ask(cli, "GET", "/api/v1/bases?limit=20", NULL, &status, &answer, NULL) != QR_OK || status != 200) {
+        return;
+    }
+    const json_t *bases = json_object_get(answer, "data");
+    struct qr_nearest nearest = qr_nearest_to(qr_str_of(wanted));
+    json_array_foreach(bases, i, base)
+    {
+        qr_nearest_offer(&nearest, qr_str_of(cli_text(base, "name")));
+        qr_buf_printf(advice, "%s%s", i ? ", " : "There are: ", cli_text(base, "name"));
+    }
+    if (nearest.name.ptr) {
+        qr_buf_clear(advice);
+        qr_buf_printf(advice, "Did you mean %s?", nearest.name.ptr);
+    } else if (i == 0) {
+        qr_buf_add_text(advice, "There are none yet: `quire add FOLDER` makes the base default.");
+    }
+}
+
+/* What to do on the command line, where that is more than the table knows; nothing otherwise. */
+static void advise(struct cli *cli, const qr_err *err, struct qr_buf *advice)
+{
+    static const char no_base[] = "there is no base ";
+    if (err->code == QR_CODE_NOT_FOUND && strncmp(err->msg, no_base, strlen(no_base)) == 0) {
+        advise_on_base(cli, err->msg + strlen(no_base), advice);
+    } else if (err->code == QR_CODE_NOT_EMPTY) {
+        qr_buf_add_text(advice, "With --yes it is deleted with everything in it.");
+    }
+}
+
+int cli_report(struct cli *cli, const json_t *answer)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf advice = {0};
+    const json_t *object = json_object_get(answer, "error");
+    const char *code = json_string_value(json_object_get(object, "code"));
+    const char *message = json_string_value(json_object_get(object, "message"));
+    qr_err err = {0};
+    read_error(code ? code : "", message ? message : "an answer without a message", &err);
+    if (!cli->json || !print_json_text(answer)) { /* as it came: it may have details */
+        advise(cli, &err, &advice);
+        print_error(&err, advice.failed == QR_CODE_NONE && advice.len ? advice.data : qr_code_info(err.code)->advice);
+    }
+    return qr_code_info(err.code)->exit_code;
 }
 
 int cli_call(struct cli *cli, const char *method, const char *path, const char *body, json_t **ret_answer)

@@ -5,13 +5,11 @@
 #include "http/server.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 enum {
     PAUSE_MS_MIN = 10, /* grows, so that a note is done at once and a folder costs nothing to watch */
     PAUSE_MS_MAX = 200,
-    LINE_EVERY_MS = 5000, /* on a pipe */
-    GRACE_MS = 2000,      /* for what still runs when we stop; then it goes back to its queue */
+    GRACE_MS = 2000, /* for what still runs when we stop; then it goes back to its queue */
 };
 
 /* ---- on and off ---- */
@@ -48,30 +46,23 @@ static int start_here(struct cli_work *work)
         return cli_fail(work->cli, &err);
     }
     work->is_running = true;
+    work->progress.counts_from_zero = true;
     serve_others(work);
     return 0;
 }
 
 int cli_start_work(struct cli_work *work, struct cli *cli)
 {
-    *work = (struct cli_work){.cli = cli, .pause_ms = PAUSE_MS_MIN};
+    *work = (struct cli_work){.cli = cli, .pause_ms = PAUSE_MS_MIN, .began_ms = qr_clock_mono_ms(qr_clock_system())};
     sigset_t set;
     ending_signals(&set);
     sigprocmask(SIG_BLOCK, &set, NULL); /* before threads are started: they inherit it */
     return start_here(work);
 }
 
-static void erase_line(struct cli_work *work)
-{
-    if (work->is_drawn) {
-        fputs("\r\033[K", stderr);
-        work->is_drawn = false;
-    }
-}
-
 void cli_stop_work(struct cli_work *work)
 {
-    erase_line(work);
+    cli_progress_erase(&work->progress);
     quire_server_stop(work->server);
     if (work->is_running) {
         quire_stop_work(work->cli->quire, GRACE_MS);
@@ -80,6 +71,13 @@ void cli_stop_work(struct cli_work *work)
 }
 
 /* ---- looking ---- */
+
+/* Below what was drawn, an error would be erased with it. */
+static int fail(struct cli_work *work, const qr_err *err)
+{
+    cli_progress_erase(&work->progress);
+    return cli_fail(work->cli, err);
+}
 
 /* As cli_call; when the owner of the folder has ended, this process becomes it. */
 static int look(struct cli_work *work, const char *path, int *ret_status, json_t **ret_answer)
@@ -92,9 +90,10 @@ static int look(struct cli_work *work, const char *path, int *ret_status, json_t
             return 0;
         }
         if (rc != QR_UNAVAILABLE || work->cli->quire || i == TRIES_MAX) {
-            return cli_fail(work->cli, &err);
+            return fail(work, &err);
         }
         cli_close(work->cli);
+        cli_progress_erase(&work->progress);
         int exit_code = cli_open(work->cli);
         exit_code = exit_code ? exit_code : start_here(work);
         if (exit_code) {
@@ -109,6 +108,7 @@ static int look_for_answer(struct cli_work *work, const char *path, json_t **ret
     QR_JSON *answer = NULL;
     const int exit_code = look(work, path, &status, &answer);
     if (exit_code || status >= 400) {
+        cli_progress_erase(&work->progress);
         return exit_code ? exit_code : cli_report(work->cli, answer);
     }
     *ret_answer = json_incref(answer);
@@ -117,37 +117,21 @@ static int look_for_answer(struct cli_work *work, const char *path, json_t **ret
 
 /* ---- telling ---- */
 
-/* "expand 1, convert 120 to go" */
-static void add_progress(struct qr_buf *line, const json_t *queues)
-{
-    const json_t *queue;
-    size_t i;
-    json_array_foreach(queues, i, queue)
-    {
-        const struct cli_todo todo = cli_todo_of(queue);
-        if (todo.now + todo.later) {
-            qr_buf_printf(line, "%s%s %lld%s", line->len ? ", " : "", cli_text(queue, "name"), todo.now + todo.later,
-                          cli_text(queue, "paused_since")[0] ? " (paused)" : "");
-        }
-    }
-    qr_buf_add_text(line, line->len ? " to go" : "finishing");
-}
-
 static void tell_progress(struct cli_work *work, const json_t *queues)
 {
     const int64_t now_ms = qr_clock_mono_ms(qr_clock_system());
-    const bool is_terminal = isatty(STDERR_FILENO);
-    QR_CLEANUP(qr_buf_done) struct qr_buf line = {0};
-    work->told_ms = work->told_ms ? work->told_ms : now_ms;
-    if (!is_terminal && now_ms - work->told_ms < LINE_EVERY_MS) {
-        return;
+    cli_see_queues(&work->progress, queues, now_ms);
+    if (!work->cli->json) {
+        cli_progress_tell(&work->progress, now_ms);
     }
-    work->told_ms = now_ms;
-    add_progress(&line, queues);
-    if (line.failed == QR_CODE_NONE) {
-        fprintf(stderr, is_terminal ? "\r\033[K%s" : "%s\n", line.data);
-        work->is_drawn = is_terminal;
-    }
+}
+
+/* At once, before what runs is waited for. */
+static enum cli_wait detach(struct cli_work *work)
+{
+    cli_progress_erase(&work->progress);
+    fputs("quire: stopped waiting; nothing is lost\n", stderr);
+    return CLI_WAIT_DETACHED;
 }
 
 /* ---- waiting ---- */
@@ -177,7 +161,7 @@ static int look_at_queues(struct cli_work *work, struct cli_todo *ret_sum)
         ret_sum->now += todo.now;
         ret_sum->later += todo.later;
     }
-    if (exit_code == 0 && ret_sum->now + ret_sum->later) {
+    if (exit_code == 0) {
         tell_progress(work, queues);
     }
     return exit_code;
@@ -196,7 +180,7 @@ static int require_bases_work(struct cli_work *work)
             qr_err err;
             qr_fail(&err, QR_CODE_BASE_FAILED, "the base %s has failed and its jobs wait: %s", cli_text(base, "name"),
                     cli_text(json_object_get(base, "error"), "message"));
-            return cli_fail(work->cli, &err);
+            return fail(work, &err);
         }
     }
     return exit_code;
@@ -214,7 +198,7 @@ enum cli_wait cli_wait_for_all(struct cli_work *work, int *ret_exit_code)
             return *ret_exit_code ? CLI_WAIT_FAILED : CLI_WAIT_DONE;
         }
         if (pause_or_end(work)) {
-            return CLI_WAIT_DETACHED;
+            return detach(work);
         }
     }
 }
@@ -264,6 +248,7 @@ static int look_at_item(struct cli_work *work, const char *item_id, json_t **ret
     qr_buf_add_text(&path, item_id);
     int exit_code = look(work, qr_buf_str(&path).ptr, &status, &item);
     if (exit_code == 0 && status >= 400 && status != 404) {
+        cli_progress_erase(&work->progress);
         exit_code = cli_report(work->cli, item);
     }
     if (exit_code == 0 && status == 404) {
@@ -286,6 +271,21 @@ static int job_has_ended(struct cli_work *work, const char *job_id, bool *ret_ha
     return exit_code;
 }
 
+static int64_t took_ms(const struct cli_work *work)
+{
+    return qr_clock_mono_ms(qr_clock_system()) - work->began_ms;
+}
+
+/* What was added before is only looked at again, which is one job; whether it found something to read. Of several, nobody
+ * knows whose jobs these were. */
+static void look_for_news(struct cli_work *work, const json_t *items)
+{
+    struct cli_todo todo;
+    work->tally.found_nothing_new =
+        json_array_size(items) == 1 && work->cli->quire && cli_is(json_array_get(items, 0), "result", "updated") &&
+        look_at_queues(work, &todo) == 0 && cli_progress_done(&work->progress, "convert") <= 1;
+}
+
 /* Whether the next of the items is at rest: then *at moves on. */
 static int advance(struct cli_work *work, json_t *items, size_t *at, const char **job_id)
 {
@@ -298,13 +298,14 @@ static int advance(struct cli_work *work, json_t *items, size_t *at, const char 
     }
     const int exit_code = look_at_item(work, cli_text(json_array_get(items, *at), "id"), &now);
     if (now) {
-        json_array_set_new(items, *at, now);
-        ++*at;
         if (!work->cli->json && json_is_object(now)) {
-            erase_line(work);
-            cli_print_outcome(work->cli, now);
+            look_for_news(work, items);
+            cli_progress_erase(&work->progress);
+            cli_print_outcome(work->cli, now, took_ms(work), &work->tally);
             fflush(stdout);
         }
+        json_array_set_new(items, *at, now);
+        ++*at;
     }
     return exit_code;
 }
@@ -321,7 +322,7 @@ enum cli_wait cli_wait_for_items(struct cli_work *work, json_t *items, const cha
                 *ret_exit_code = require_bases_work(work);
             }
             if (*ret_exit_code == 0 && pause_or_end(work)) {
-                return CLI_WAIT_DETACHED;
+                return detach(work);
             }
         }
         if (*ret_exit_code) {
@@ -339,13 +340,16 @@ int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id)
     if (exit_code == 0) {
         end = cli_wait_for_items(&work, items, job_id, &exit_code);
     }
+    const struct cli_tally tally = work.tally;
+    const int64_t waited_ms = took_ms(&work);
     cli_stop_work(&work);
     if (end == CLI_WAIT_FAILED) {
         return exit_code;
     }
     if (end == CLI_WAIT_DETACHED) {
-        fputs("quire: stopped waiting; nothing is lost\n", stderr);
         cli_print_pending(cli);
+    } else if (!cli->json) {
+        cli_print_tally(cli, &tally, waited_ms);
     }
     size_t i;
     const json_t *item;

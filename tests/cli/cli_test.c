@@ -87,7 +87,11 @@ static void check_error(struct qr_test *t, const struct run *run, qr_code code, 
 {
     const struct qr_code_info *info = qr_code_info(code);
     char tail[512];
-    snprintf(tail, sizeof tail, "\n  %s (%s)\n", info->advice, info->name);
+    if (code == QR_CODE_USAGE) { /* which names the command */
+        snprintf(tail, sizeof tail, "`. (%s)\n", info->name);
+    } else {
+        snprintf(tail, sizeof tail, "\n  %s (%s)\n", info->advice, info->name);
+    }
 
     const struct outcome *json = start(t, run, true);
     QR_JSON *answer = NULL;
@@ -178,7 +182,16 @@ QR_TEST(version_is_printed)
 {
     QR_CHECK_TEXT("quire " QUIRE_VERSION "\n", start_ok(t, RUN("version"))->out);
     QR_CHECK_TEXT("quire " QUIRE_VERSION "\n", start_ok(t, RUN("--version"))->out);
-    QR_CHECK_TEXT("{\"version\":\"" QUIRE_VERSION "\"}\n", start_ok(t, RUN("version", "--json"))->out);
+}
+
+QR_TEST(version_as_json_says_what_protects_the_reader) /* ISOL-5 */
+{
+    const struct outcome outcome = *start_ok(t, RUN("version", "--json"));
+    QR_CHECK_HAS("{\"version\":\"" QUIRE_VERSION "\",\"reader\":{\"program\":\"", outcome.out);
+    QR_CHECK_HAS("/quire-reader\",\"protections\":{\"landlock\":", outcome.out);
+    QR_CHECK_HAS("\"limits\":true", outcome.out);
+    const struct outcome missing = *start_ok(t, RUN("--set", "reader.program=/nowhere", "version", "--json"));
+    QR_CHECK_HAS("\"reader\":{\"error\":\"there is no program /nowhere", missing.out);
 }
 
 /* ---- the command line ---- */
@@ -218,11 +231,11 @@ QR_TEST(config_prints_what_is_in_force_and_where_it_came_from) /* CFG-1 */
     put_file(qr_test_path(t, "my.ini"), "[log]\nlevel = warn\n[database]\nconnections = 3\n");
     const struct outcome *text = start_ok(t, &config_run);
     QR_CHECK_HAS("KEY ", text->out);
-    QR_CHECK_HAS("\nlog.level                   warn    file my.ini:2\n", text->out);
-    QR_CHECK_HAS("\ndatabase.connections        5       environment QUIRE_DATABASE_CONNECTIONS\n", text->out);
-    QR_CHECK_HAS("\nlog.format                  json    flag --set\n", text->out);
-    QR_CHECK_HAS("\ndata.dir                    here    flag --data\n", text->out);
-    QR_CHECK_HAS("\ndatabase.wal_hard_limit     64MB    default\n", text->out);
+    QR_CHECK_HAS("\nlog.level                   warn          file my.ini:2\n", text->out);
+    QR_CHECK_HAS("\ndatabase.connections        5             environment QUIRE_DATABASE_CONNECTIONS\n", text->out);
+    QR_CHECK_HAS("\nlog.format                  json          flag --set\n", text->out);
+    QR_CHECK_HAS("\ndata.dir                    here          flag --data\n", text->out);
+    QR_CHECK_HAS("\ndatabase.wal_hard_limit     64MB          default\n", text->out);
 }
 
 QR_TEST(config_warns_of_variables_that_set_nothing_by_name_only) /* I10 */

@@ -106,7 +106,7 @@ static const char *id_of(const char *name)
 QR_TEST(a_folder_is_added_listed_found_and_removed)
 {
     make_docs(t);
-    check_run(t, ARGS("add", "docs"), 0, "/docs  2 items in it\n");
+    check_run(t, ARGS("add", "docs"), 0, "/docs  2 files, 2 chunks in ");
     QR_CHECK_HAS("completed", out);
     check_run(t, ARGS("ls"), 0, "docs/  2 of 2");
     check_run(t, ARGS("ls", "docs"), 0, "pears.md  1 chunk");
@@ -117,6 +117,7 @@ QR_TEST(a_folder_is_added_listed_found_and_removed)
     QR_CHECK_HAS("process-document of generation 1 completed", out);
     check_run(t, ARGS("rm", "docs/pears.md"), 0, "1 item deleted\n1 job is pending: `quire wait` runs it\n");
     check_run(t, ARGS("search", "green"), 0, "nothing was found");
+    check_run(t, ARGS("wait"), 0, "; nothing is pending\n");
     check_run(t, ARGS("wait"), 0, "nothing is pending");
     check_run(t, ARGS("show", "docs/pears.md"), 4, "there is no item docs/pears.md");
     check_run(t, ARGS("ls", "docs"), 0, "sub/  1 of 1");
@@ -128,7 +129,7 @@ QR_TEST(adding_a_folder_again_reads_what_changed) /* REFR-4 */
     check_run(t, ARGS("add", "docs/"), 0, "completed");
     write_file(t, "docs/pears.md", "# Pears\n\nPears are yellow, and there are many of them.\n");
     write_file(t, "docs/plums.md", "Plums are blue.\n");
-    check_run(t, ARGS("add", "docs"), 0, "/docs  3 items in it");
+    check_run(t, ARGS("add", "docs"), 0, "/docs  3 files, 3 chunks in ");
     check_run(t, ARGS("search", "yellow"), 0, "pears.md");
     check_run(t, ARGS("search", "blue"), 0, "plums.md");
     check_run(t, ARGS("show", "docs/pears.md"), 0, "2 wanted, 2 in search");
@@ -139,13 +140,33 @@ QR_TEST(work_that_failed_is_the_exit_code_and_says_why) /* ADD-3 */
 {
     make_docs(t);
     write_file(t, "docs/film.mp4", "no text");
-    check_run(t, ARGS("add", "docs"), 1, "3 items in it, 1 failed\n  failed ");
+    check_run(t, ARGS("add", "docs"), 1, "3 files, 2 chunks in ");
     QR_CHECK_HAS("(unsupported_type)", out);
     check_run(t, ARGS("wait"), 1, "default: 1 item has failed");
     check_run(t, ARGS("show", "docs"), 0, "1 of the 3 items in it have failed");
     check_run(t, ARGS("show", "docs/film.mp4"), 0, "Another try alone will not help");
     check_run(t, ARGS("ls", "--all", "--status", "failed"), 0, "film.mp4  unsupported_type");
     check_run(t, ARGS("search", "red"), 0, "apples.md");
+}
+
+QR_TEST(names_that_turn_text_or_move_the_cursor_are_printed_without)
+{
+    static const char *const raw[] = {"\302\233", "\u202e", "\u2066"};
+    make_docs(t);
+    write_file(t, "docs/a\u202egpj.md", "# Turned \302\2332J\n\nQuinces are rare.\n");
+    write_file(t, "docs/b\u2066.mp4", "no text");
+    check_run(t, ARGS("add", "docs"), 1, "; 1 failed: unsupported_type 1\n  failed     ");
+    const char *const *const commands[] = {ARGS("ls", "docs"), ARGS("show", "docs/a\u202egpj.md"),
+                                           ARGS("show", "docs/b\u2066.mp4"), ARGS("search", "quinces")};
+    const char *const says[] = {"b?.mp4  unsupported_type", "a?gpj.md", "b?.mp4", "1. a?gpj.md  Turned ?2J\n"};
+    for (size_t i = 0; i < QR_COUNT(commands); i++) {
+        check_run(t, commands[i], 0, says[i]);
+        for (size_t k = 0; k < QR_COUNT(raw); k++) {
+            if (strstr(out, raw[k])) {
+                QR_FAIL("%s prints it raw: %s", commands[i][0], out);
+            }
+        }
+    }
 }
 
 /* ---- notes ---- */

@@ -280,6 +280,35 @@ QR_TEST(show_says_why_a_job_waits)
     close_world(&world);
 }
 
+/* C1 controls, and those that turn the direction of text; \u00a0 and \u00e9 are neither. */
+#define HOSTILE   "a\302\200b\302\23331mc\302\205d\u202ee\u202af\u2066g\u2069h\x7fi\u00a0\u00e9"
+#define HARMLESS  "a?b?31mc?d?e?f?g?h?i\u00a0\u00e9"
+#define NO_RAW(t) QR_CHECK(!strstr((t), "\302\233") && !strstr((t), "\u202e") && !strstr((t), "\u2066"))
+
+QR_TEST(characters_that_turn_text_or_move_the_cursor_are_not_printed)
+{
+    char retried[ID_SIZE], failed[ID_SIZE];
+    struct world world = open_world(t);
+    add(&world, (struct qr_job_spec){.queue = QR_QUEUE_EMBED, .type = "index-chunks"}, retried);
+    run_job(&world, (struct running){
+                        .queue = QR_QUEUE_EMBED,
+                        .release = &(struct qr_job_release){
+                            .outcome = "retried", .code = "unavailable", .message = HOSTILE, .delay_ms = 3600000}});
+    add(&world, (struct qr_job_spec){.queue = QR_QUEUE_CONVERT, .type = "t\u202et"}, failed);
+    run_job(&world, (struct running){
+                        .queue = QR_QUEUE_CONVERT, .state = QR_JOB_FAILED, .code = "c\302\233c", .message = HOSTILE});
+    close_world(&world);
+
+    QR_CHECK_HAS("because the last attempt failed: " HARMLESS " (unavailable)", run_ok(t, ARGS("show", retried)));
+    QR_CHECK_HAS("  retried: " HARMLESS " (unavailable)\n", out);
+    NO_RAW(out);
+    QR_CHECK_HAS(HARMLESS " (c?c)", run_ok(t, ARGS("show", failed)));
+    NO_RAW(out);
+    QR_CHECK_HAS("t?t", run_ok(t, ARGS("ls")));
+    QR_CHECK_HAS("c?c", out);
+    NO_RAW(out);
+}
+
 QR_TEST(show_says_when_a_job_is_due_and_when_its_queue_is_paused)
 {
     char running[ID_SIZE], due[ID_SIZE], other[ID_SIZE];

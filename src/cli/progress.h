@@ -1,0 +1,65 @@
+/* How far the work is that somebody waits for: a bar a stage on a terminal, lines now and then on a pipe. */
+#pragma once
+
+#include "cli/cli.h"
+
+enum { CLI_STAGES_MAX = 8, CLI_SAMPLES_MAX = 12 };
+
+struct cli_stage {
+    char queue[16];
+    long long ended;         /* as it was seen last: of the process that runs jobs */
+    long long done, left;    /* since this one looks */
+    bool is_more, is_paused; /* `left` is the least it can be */
+    struct cli_sample {
+        int64_t at_ms;
+        long long done;
+    } samples[CLI_SAMPLES_MAX]; /* oldest first */
+    size_t sample_count;
+};
+
+/* What of a queue was seen. */
+struct cli_seen {
+    const char *queue;
+    long long ended, left;
+    bool is_more, is_paused;
+};
+
+struct cli_progress {
+    struct cli_stage stages[CLI_STAGES_MAX];
+    size_t stage_count;
+    int64_t began_ms, told_ms; /* 0 = not yet */
+    bool counts_from_zero;     /* this process runs the jobs: all that end were waited for */
+    int drawn;                 /* lines on the terminal, which the next ones replace */
+};
+
+/* How lines are to look. */
+struct cli_screen {
+    int columns;
+    bool is_unicode, is_coloured;
+};
+
+void cli_progress_see(struct cli_progress *progress, const struct cli_seen *seen, int64_t now_ms);
+/* Draws or prints it on standard error, when it is time to. */
+void cli_progress_tell(struct cli_progress *progress, int64_t now_ms);
+/* Takes what was drawn from the terminal. */
+void cli_progress_erase(struct cli_progress *progress);
+
+/* How a person calls the work of a queue: "reading". */
+const char *cli_stage_name(const char *queue);
+/* Jobs that ended since the look began; NULL = of all queues. */
+long long cli_progress_done(const struct cli_progress *progress, const char *queue);
+
+/* ---- pure ---- */
+
+/* Jobs a second, over the last seconds; 0 = not known yet. */
+double cli_stage_rate(const struct cli_stage *stage, int64_t now_ms);
+/* "reading      ██████░░░░  1,240 of 5,000  412/s  9 s left": never wider than the screen less what ^C takes. */
+void cli_stage_write_bar(const struct cli_stage *stage, int64_t now_ms, const struct cli_screen *screen,
+                         struct qr_buf *out);
+/* "1,234,567" */
+struct cli_grouped {
+    char text[32];
+};
+struct cli_grouped cli_grouped(long long number);
+/* "40 ms", "1.5 s", "41 s", "3 min 20 s", "2 h 10 min" */
+struct cli_grouped cli_duration(int64_t ms);

@@ -1,0 +1,104 @@
+/* Progress: rates and times left from what was seen of the queues, and lines that fit. */
+#include "cli/progress.h"
+
+#include "support/test.h"
+
+static const struct cli_screen plain = {.columns = 80};
+
+static void see(struct cli_progress *progress, int64_t now_ms, long long ended, long long left)
+{
+    cli_progress_see(progress, &(struct cli_seen){.queue = "convert", .ended = ended, .left = left}, now_ms);
+}
+
+static const char *bar_of(const struct cli_progress *progress, int64_t now_ms, const struct cli_screen *screen)
+{
+    static char text[512];
+    QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
+    cli_stage_write_bar(&progress->stages[0], now_ms, screen, &out);
+    QR_CHECK(out.failed == QR_CODE_NONE && out.len < sizeof text);
+    memcpy(text, out.data, out.len + 1);
+    return text;
+}
+
+QR_TEST(rate_and_time_left_are_those_of_the_last_seconds)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    see(&progress, 1000, 0, 5000);
+    QR_CHECK_TEXT("reading      ..................  0 of 5,000", bar_of(&progress, 1000, &plain));
+    for (int i = 1; i <= 20; i++) { /* slow, then fast */
+        see(&progress, 1000 + i * 500, i <= 8 ? i : 8 + (i - 8) * 206, i <= 8 ? 5000 - i : 4992 - (i - 8) * 206);
+    }
+    QR_CHECK_INT(412, (long long)(cli_stage_rate(&progress.stages[0], 11000) + 0.5));
+    QR_CHECK_TEXT("reading      ########..........  2,480 of 5,000  412/s  7 s left", bar_of(&progress, 11000, &plain));
+}
+
+QR_TEST(work_that_takes_minutes_is_said_in_minutes)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    see(&progress, 1000, 0, 100);
+    see(&progress, 5000, 2, 98);
+    QR_CHECK_HAS("2 of 100  30/min  3 min 17 s left", bar_of(&progress, 5000, &plain));
+}
+
+QR_TEST(a_count_that_ends_early_gives_no_time_left)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    for (int i = 0; i < 4; i++) {
+        cli_progress_see(&progress,
+                         &(struct cli_seen){.queue = "convert", .ended = i * 500, .left = 10000, .is_more = true},
+                         1000 + i * 500);
+    }
+    QR_CHECK_HAS("1,500 of more than 11,500  1,000/s", bar_of(&progress, 2500, &plain));
+    QR_CHECK(strstr(bar_of(&progress, 2500, &plain), "left") == NULL);
+}
+
+QR_TEST(another_process_that_takes_over_counts_on)
+{
+    struct cli_progress progress = {0};
+    see(&progress, 1000, 70, 30); /* it ran before we looked */
+    QR_CHECK_INT(0, cli_progress_done(&progress, "convert"));
+    see(&progress, 2000, 80, 20);
+    see(&progress, 3000, 5, 15);
+    QR_CHECK_INT(15, cli_progress_done(&progress, "convert"));
+    QR_CHECK_HAS("15 of 30", bar_of(&progress, 3000, &plain));
+}
+
+QR_TEST(a_paused_stage_says_so)
+{
+    struct cli_progress progress = {0};
+    cli_progress_see(&progress, &(struct cli_seen){.queue = "embed", .left = 7, .is_paused = true}, 1000);
+    QR_CHECK_TEXT("embedding    ..................  0 of 7  paused", bar_of(&progress, 9000, &plain));
+}
+
+QR_TEST(a_line_fits_every_width)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    see(&progress, 1000, 0, 1234567);
+    see(&progress, 5000, 40000, 1194567);
+    for (int columns = 30; columns < 200; columns++) {
+        const struct cli_screen screen = {.columns = columns};
+        const char *line = bar_of(&progress, 5000, &screen);
+        QR_CHECK_HAS("reading", line);
+        if ((int)strlen(line) > columns - 3 && columns > 40) {
+            QR_FAIL("%d columns: %s", columns, line);
+        }
+    }
+    const struct cli_screen unicode = {.columns = 80, .is_unicode = true, .is_coloured = true};
+    QR_CHECK_HAS("\033[32m░", bar_of(&progress, 5000, &unicode));
+}
+
+QR_TEST(numbers_and_times_are_easy_to_read)
+{
+    QR_CHECK_TEXT("0", cli_grouped(0).text);
+    QR_CHECK_TEXT("999", cli_grouped(999).text);
+    QR_CHECK_TEXT("1,000", cli_grouped(1000).text);
+    QR_CHECK_TEXT("-1,234,567", cli_grouped(-1234567).text);
+    QR_CHECK_TEXT("-123", cli_grouped(-123).text);
+    QR_CHECK_TEXT("40 ms", cli_duration(40).text);
+    QR_CHECK_TEXT("1.5 s", cli_duration(1500).text);
+    QR_CHECK_TEXT("41 s", cli_duration(41200).text);
+    QR_CHECK_TEXT("3 min 20 s", cli_duration(200000).text);
+    QR_CHECK_TEXT("2 h 10 min", cli_duration(7800000).text);
+    QR_CHECK_TEXT("cleaning up", cli_stage_name("delete"));
+    QR_CHECK_TEXT("other", cli_stage_name("other"));
+}
