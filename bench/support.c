@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -90,6 +91,18 @@ void bench_times_free(struct bench_times *times)
     *times = (struct bench_times){0};
 }
 
+static int compare_values(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof values[0], compare_values);
+    return count ? values[count / 2] : 0;
+}
+
 /* ---- the process ---- */
 
 double bench_resident_mb(void)
@@ -103,6 +116,23 @@ double bench_resident_mb(void)
         fclose(statm);
     }
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
+}
+
+static double peak_mb(int who)
+{
+    struct rusage usage;
+    getrusage(who, &usage);
+    return (double)usage.ru_maxrss / 1024;
+}
+
+double bench_peak_mb(void)
+{
+    return peak_mb(RUSAGE_SELF);
+}
+
+double bench_children_peak_mb(void)
+{
+    return peak_mb(RUSAGE_CHILDREN);
 }
 
 double bench_cpu_seconds(void)
@@ -122,27 +152,41 @@ static double idle_cpu_percent(double seconds)
     return (bench_cpu_seconds() - cpu_before) / ((double)(bench_now_us() - before_us) / 1e6) * 100;
 }
 
-/* In a process of its own: this one is about to grow. */
-static struct bench_idle measure_idle(void (*settle)(const char *url), const char *url, double seconds)
+void bench_apart(void (*fn)(const void *arg, void *ret), const void *arg, void *ret, size_t size)
 {
-    int fds[2];
-    if (pipe(fds) != 0) {
+    void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        perror("bench: mmap");
         exit(1);
     }
+    fflush(stdout); /* else the child would print it again */
     const pid_t child = fork();
     if (child == 0) {
-        settle(url);
-        const struct bench_idle idle = {bench_resident_mb(), idle_cpu_percent(seconds)};
-        _exit(write(fds[1], &idle, sizeof idle) == sizeof idle ? 0 : 1);
+        fn(arg, shared);
+        _exit(0);
     }
-    close(fds[1]);
-    struct bench_idle idle = {0};
-    if (read(fds[0], &idle, sizeof idle) != sizeof idle) {
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+        fprintf(stderr, "bench: a measurement has died\n");
         exit(1);
     }
-    close(fds[0]);
-    waitpid(child, NULL, 0);
-    return idle;
+    memcpy(ret, shared, size);
+    munmap(shared, size);
+}
+
+struct idle_request {
+    void (*settle)(const char *url);
+    const char *url;
+    double seconds;
+};
+
+static void measure_idle(const void *arg, void *ret)
+{
+    const struct idle_request *request = arg;
+    struct bench_idle *idle = ret;
+    request->settle(request->url);
+    idle->resident_mb = bench_resident_mb();
+    idle->cpu_percent = idle_cpu_percent(request->seconds);
 }
 
 /* ---- the disk ---- */
@@ -281,7 +325,8 @@ static void finish_report(struct bench_report *report)
 
 static void usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--json] [--seconds N] [--files N] [--dir DIR] [--large] [--peers]\n", program);
+    fprintf(stderr, "usage: %s [--json] [--seconds N] [--files N] [--dir DIR] [--source DIR] [--large] [--peers]\n",
+            program);
     exit(2);
 }
 
@@ -302,6 +347,8 @@ static void parse_options(struct bench_options *options, int argc, char **argv)
             options->files = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc) {
             parent = argv[++i];
+        } else if (strcmp(argv[i], "--source") == 0 && i + 1 < argc) {
+            options->source = argv[++i];
         } else {
             usage(argv[0]);
         }
@@ -323,9 +370,9 @@ static int remove_entry(const char *path, const struct stat *st QR_UNUSED, int t
     return remove(path);
 }
 
-static void remove_files(const struct bench_options *options)
+void bench_remove(const char *path)
 {
-    nftw(options->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- how every benchmark begins, and ends ---- */
@@ -338,7 +385,9 @@ struct bench_idle bench_begin(struct bench_options *options, struct bench_report
     start_report(report, name, options->as_json);
     fault_vfs_register();
     snprintf(url, sizeof url, "sqlite:%s/idle.db", options->dir);
-    const struct bench_idle idle = measure_idle(settle, url, IDLE_SECONDS);
+    const struct idle_request request = {settle, url, IDLE_SECONDS};
+    struct bench_idle idle;
+    bench_apart(measure_idle, &request, &idle, sizeof idle); /* this process is about to grow */
     measure_disk(report, options->dir);
     return idle;
 }
@@ -346,5 +395,5 @@ struct bench_idle bench_begin(struct bench_options *options, struct bench_report
 void bench_end(struct bench_options *options, struct bench_report *report)
 {
     finish_report(report);
-    remove_files(options);
+    bench_remove(options->dir);
 }

@@ -23,12 +23,21 @@ void bench_times_join(struct bench_times *all, const struct bench_times *part);
 /* p in 0 … 1; sorts. 0 when empty. */
 double bench_times_quantile(struct bench_times *times, double p);
 void bench_times_free(struct bench_times *times);
+/* The middle one; sorts. 0 when there is none. */
+double bench_median(double *values, size_t count);
 
 /* ---- the process ---- */
 
 double bench_resident_mb(void);
+/* The most it was resident, and the most that one of the processes was that it has started and seen the end of. */
+double bench_peak_mb(void);
+double bench_children_peak_mb(void);
 /* That all threads of this process have used. */
 double bench_cpu_seconds(void);
+/* Runs `fn` in a process of its own, so that its memory is not this one's. The `size` bytes at `ret` are what it leaves. */
+void bench_apart(void (*fn)(const void *arg, void *ret), const void *arg, void *ret, size_t size);
+/* Removes a folder with everything in it. */
+void bench_remove(const char *path);
 
 /* ---- the report ---- */
 
@@ -47,15 +56,16 @@ void bench_report_goal(struct bench_report *report, const char *key, double valu
                        const char *label);
 void bench_report_heading(struct bench_report *report, const char *heading);
 
-/* ---- the command line: [--json] [--seconds N] [--files N] [--dir DIR] [--large] [--peers] ---- */
+/* ---- the command line: [--json] [--seconds N] [--files N] [--dir DIR] [--source DIR] [--large] [--peers] ---- */
 
 struct bench_options {
     bool as_json;
-    bool with_peers; /* measure other systems too, where there are any */
-    bool large;      /* measure what takes minutes too, where there is something */
-    double seconds;  /* a measurement lasts */
-    int files;       /* of the largest folder; 0 = the benchmark's own number */
-    char dir[256];   /* for files: an empty folder that is removed at the end */
+    bool with_peers;    /* measure other systems too, where there are any */
+    bool large;         /* measure what takes minutes too, where there is something */
+    double seconds;     /* a measurement lasts */
+    int files;          /* of the largest folder; 0 = the benchmark's own number */
+    char dir[256];      /* for files: an empty folder that is removed at the end */
+    const char *source; /* a folder to be measured with; NULL = the benchmark's own choice */
 };
 
 /* ---- how every benchmark begins, and ends ---- */

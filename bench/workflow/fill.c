@@ -99,19 +99,14 @@ static void add_artifact(const struct filling *filling, const char *item_id, int
 static void add_job(const struct filling *filling, const char *item_id, int number)
 {
     const struct qr_job_type_info *info = qr_job_type_info(QR_JOB_PROCESS_DOCUMENT);
-    char id[QR_UUID_BYTES + 1], key[8 + QR_UUID_TEXT_SIZE] = "stage:";
-    unsigned char hash[QR_HASH_BYTES];
-    qr_uuid item;
-    memcpy(item.bytes, item_id, QR_UUID_BYTES);
-    qr_uuid_format(item, key + 6);
-    qr_hash_128(qr_str_of(key), hash);
+    char id[QR_UUID_BYTES + 1];
     make_id("jobs", number, id);
     bind_bytes(filling->job, 1, id, QR_UUID_BYTES);
     sqlite3_bind_int(filling->job, 2, info->queue);
     sqlite3_bind_text(filling->job, 3, info->name, -1, SQLITE_STATIC);
     bind_bytes(filling->job, 4, filling->base_id, QR_UUID_BYTES);
     bind_bytes(filling->job, 5, item_id, QR_UUID_BYTES);
-    bind_bytes(filling->job, 6, hash, sizeof hash);
+    bind_bytes(filling->job, 6, item_id, QR_UUID_BYTES); /* the key of its stage */
     sqlite3_bind_int64(filling->job, 7, info->time_limit_ms);
     finish(filling, filling->job);
 }

@@ -25,26 +25,24 @@ static double seconds_since(int64_t began_us)
 
 typedef struct figures measure_fn(const char *dir, int count, double seconds);
 
-/* `fn` in a process of its own. */
+struct apart_request {
+    measure_fn *fn;
+    const char *dir;
+    int count;
+    double seconds;
+};
+
+static void run_request(const void *arg, void *ret)
+{
+    const struct apart_request *request = arg;
+    *(struct figures *)ret = request->fn(request->dir, request->count, request->seconds);
+}
+
 static struct figures measure_apart(measure_fn *fn, const char *dir, int count, double seconds)
 {
-    int fds[2];
-    struct figures figures = {0};
-    if (pipe(fds) != 0) {
-        exit(1);
-    }
-    const pid_t child = fork();
-    if (child == 0) {
-        figures = fn(dir, count, seconds);
-        _exit(write(fds[1], &figures, sizeof figures) == sizeof figures ? 0 : 1);
-    }
-    close(fds[1]);
-    if (child < 0 || read(fds[0], &figures, sizeof figures) != sizeof figures) {
-        fprintf(stderr, "bench: a measurement has died\n");
-        exit(1);
-    }
-    close(fds[0]);
-    waitpid(child, NULL, 0);
+    const struct apart_request request = {fn, dir, count, seconds};
+    struct figures figures;
+    bench_apart(run_request, &request, &figures, sizeof figures);
     return figures;
 }
 
@@ -65,18 +63,16 @@ static void open_ready(struct place *place, const char *dir, struct figures *fig
     figures->ready_cpu_s = bench_cpu_seconds() - cpu_s;
 }
 
-/* In a process of its own too: the others would inherit its memory. */
-static void fill_apart(const char *dir, int count, bool with_jobs)
+static struct figures fill(const char *dir, int count, double seconds QR_UNUSED)
 {
-    const pid_t child = fork();
-    if (child == 0) {
-        fill_items(dir, count, with_jobs);
-        _exit(0);
-    }
-    int status;
-    if (waitpid(child, &status, 0) != child || status != 0) {
-        exit(1);
-    }
+    fill_items(dir, count, false);
+    return (struct figures){0};
+}
+
+static struct figures fill_with_jobs(const char *dir, int count, double seconds QR_UNUSED)
+{
+    fill_items(dir, count, true);
+    return (struct figures){0};
 }
 
 /* ---- many items ---- */
@@ -90,20 +86,35 @@ static void folder_id(int number, char ret_text[static QR_UUID_TEXT_SIZE])
     qr_uuid_format(id, ret_text);
 }
 
+/* The request alone: how long its answer takes to be read is up to the program that asked. */
+static json_t *time_list(struct place *place, const char *path, struct bench_times *times)
+{
+    struct quire_response response;
+    const int64_t began_us = bench_now_us();
+    const int status = quire_call(place->quire, "GET", path, NULL, &response);
+    bench_times_add(times, bench_now_us() - began_us);
+    if (status != 200) {
+        fprintf(stderr, "bench: GET %s: %s\n", path, response.body);
+        exit(1);
+    }
+    json_t *list = json_loads(response.body, 0, NULL);
+    quire_response_done(&response);
+    return list;
+}
+
 /* Pages of everything, and of folders here and there. */
 static void time_lists(struct place *place, int count, struct bench_times *times)
 {
-    char path[512], cursor[256] = "", id[QR_UUID_TEXT_SIZE];
+    char path[512], items[128], cursor[256] = "", id[QR_UUID_TEXT_SIZE];
+    snprintf(items, sizeof items, "/api/v1/bases/%s/items", place->base);
     for (int i = 0; i < LISTS; i++) {
         if (i % 2) {
             folder_id((int)((int64_t)i * 7919 % (count / FILL_CHILDREN)), id);
-            snprintf(path, sizeof path, "/items?parent=%s&limit=100", id);
+            snprintf(path, sizeof path, "%s?parent=%s&limit=100", items, id);
         } else {
-            snprintf(path, sizeof path, "/items?limit=100%s%s", cursor[0] ? "&cursor=" : "", cursor);
+            snprintf(path, sizeof path, "%s?limit=100%s%s", items, cursor[0] ? "&cursor=" : "", cursor);
         }
-        const int64_t began_us = bench_now_us();
-        json_t *list = place_call_base(place, "GET", path, NULL);
-        bench_times_add(times, bench_now_us() - began_us);
+        json_t *list = time_list(place, path, times);
         const char *next = json_string_value(json_object_get(list, "next_cursor"));
         if (i % 2 == 0) {
             snprintf(cursor, sizeof cursor, "%s", next ? next : "");
@@ -142,7 +153,7 @@ void bench_many_items(struct bench_report *to, const struct bench_options *optio
 {
     char dir[512];
     snprintf(dir, sizeof dir, "%s/many-items", options->dir);
-    fill_apart(dir, count, false);
+    measure_apart(fill, dir, count, 0); /* else the others would inherit its memory */
     const struct figures figures = measure_apart(measure_items, dir, count, options->seconds);
     bench_report_heading(to, "Many items");
     bench_report_number(to, "many_items", count, "", "items");
@@ -207,7 +218,7 @@ void bench_many_jobs(struct bench_report *to, const struct bench_options *option
 {
     char dir[512];
     snprintf(dir, sizeof dir, "%s/many-jobs", options->dir);
-    fill_apart(dir, count, true);
+    measure_apart(fill_with_jobs, dir, count, 0);
     work_and_die(dir, options->seconds);
     const struct figures figures = measure_apart(measure_jobs, dir, count, options->seconds);
     bench_report_heading(to, "Many open jobs, after kill -9");

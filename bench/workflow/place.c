@@ -106,11 +106,22 @@ static bool is_completed(struct place *place, const char *id)
     return is_completed;
 }
 
+static bool is_over(struct place *place, const char *id)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/items/%s", id);
+    json_t *item = place_call_base(place, "GET", path, NULL);
+    const char *status = json_string_value(json_object_get(item, "status"));
+    const bool is_over = status && (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0);
+    json_decref(item);
+    return is_over;
+}
+
 /* To within a few percent: more looks would be what is measured. */
-static void wait_until(bool (*is_over)(struct place *place, const char *id), struct place *place, const char *id)
+static void wait_until(bool (*is_so)(struct place *place, const char *id), struct place *place, const char *id)
 {
     const int64_t began_us = bench_now_us();
-    while (!is_over(place, id)) {
+    while (!is_so(place, id)) {
         const int64_t part_us = (bench_now_us() - began_us) / 30;
         bench_sleep_us(QR_MIN(QR_MAX(part_us, (int64_t)LOOK_US_MIN), (int64_t)LOOK_US_MAX));
     }
@@ -119,6 +130,11 @@ static void wait_until(bool (*is_over)(struct place *place, const char *id), str
 void place_wait(struct place *place, const char *id)
 {
     wait_until(is_completed, place, id);
+}
+
+void place_wait_over(struct place *place, const char *id)
+{
+    wait_until(is_over, place, id);
 }
 
 void place_wait_refreshed(struct place *place, const char *id)

@@ -27,6 +27,8 @@ void place_add_base(struct place *place, const char *name);
 void place_add_folder(struct place *place, const char *folder, bool again, char ret_id[static PLACE_ID_SIZE]);
 /* Until the item, and with it everything below it, is `completed`. */
 void place_wait(struct place *place, const char *id);
+/* Until nothing of it is at work any more, whether it has succeeded or not. */
+void place_wait_over(struct place *place, const char *id);
 /* Until what adding it again has begun is over. */
 void place_wait_refreshed(struct place *place, const char *id);
 /* Whether jobs of the type are open. */
