@@ -2,17 +2,24 @@
 # V=1 shows what they print.
 PREFIX ?= /usr/local
 BENCH ?= db
+DIR ?= sample
+Q ?=
 FUZZ_SECONDS ?= 60
 MAKEFLAGS += --no-print-directory
 
-.PHONY: run run-db test build build-failpoints check bench test-long mutate install fuzz clean help
+.PHONY: run run-jobs run-db test build build-failpoints check bench test-long mutate install fuzz clean help
 
-run: ## show what there is: 10,000 jobs, SIGKILL in the middle, and each takes effect exactly once
+run: ## index a folder and answer a question; DIR=~/Documents Q="what do I look for"
+	@tools/setup build
+	@tools/build release quire quire_reader
+	@tools/tour build/quire "$(DIR)" "$(Q)"
+
+run-jobs: ## the layer below: 10,000 jobs, SIGKILL in the middle, and each takes effect exactly once
 	@tools/setup build
 	@tools/build release quire job_demo
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 130' INT TERM && build/tests/job_demo "$$folder"
 
-run-db: ## the same one layer below: writes under load, SIGKILL, and nothing acknowledged is lost
+run-db: ## the layer below that: writes under load, SIGKILL, and nothing acknowledged is lost
 	@tools/setup build
 	@tools/build release quire db_demo
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 130' INT TERM && build/tests/db_demo "$$folder"
@@ -56,6 +63,7 @@ fuzz: ## fuzz every parser of foreign bytes for FUZZ_SECONDS each
 
 install: build ## to PREFIX (and DESTDIR)
 	@tools/quiet "configuring for $(PREFIX)" cmake -DCMAKE_INSTALL_PREFIX="$(PREFIX)" build
+	@tools/build release
 	@cmake --install build
 
 clean: ## remove everything built
