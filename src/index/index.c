@@ -140,7 +140,7 @@ static qr_rc catch_up(struct qr_index_set *set, struct index_store *store, qr_er
         return QR_OK;
     }
     const uint64_t writes = begin_catching_up(set, store);
-    struct rows_store request = {.base_id = store->base_id};
+    struct rows_store request = {.base_id = store->base_id, .made = &store->made};
     do {
         QR_TRY(qr_db_write(store->db, QR_RELAXED, set->rows->catch_up, &request, err));
     } while (request.ret_more);
@@ -191,6 +191,28 @@ static size_t chunk_bytes(const struct qr_chunk *chunk)
     return chunk->text.len + chunk->heading.len + chunk->title.len;
 }
 
+/* Before the transaction: the store's writer has enough to do. On PostgreSQL the database makes no use of them. */
+static qr_rc make_words(struct qr_index_set *set, struct made_words *words, const struct qr_index_document *documents,
+                        size_t count, qr_err *err)
+{
+    size_t chunks = 0;
+    for (size_t i = 0; i < count; i++) {
+        chunks += documents[i].count;
+    }
+    if (!set->dir || chunks == 0) {
+        return QR_OK;
+    }
+    QR_TRY(qr_made_words_init(words, chunks, err));
+    struct qr_tokenizer *tokenizer = NULL;
+    QR_TRY(qr_index_take_tokenizer(set, &tokenizer, err));
+    qr_rc rc = QR_OK;
+    for (size_t i = 0; i < count && rc == QR_OK; i++) {
+        rc = qr_made_words_add(words, tokenizer, documents[i].chunks, documents[i].count, err);
+    }
+    qr_index_give_tokenizer(set, tokenizer);
+    return rc;
+}
+
 /* How many of the chunks go into one transaction. */
 static size_t fitting_chunks(const struct qr_chunk *chunks, size_t count, size_t *ret_bytes)
 {
@@ -210,6 +232,7 @@ qr_rc qr_index_write_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid i
     size_t done = 0;
     do {
         size_t bytes;
+        QR_CLEANUP(qr_made_words_done) struct made_words words = {0};
         struct rows_write request = {
             .base_id = base_id,
             .item_id = item_id,
@@ -217,7 +240,11 @@ qr_rc qr_index_write_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid i
             .from_ordinal = done < count ? chunks[done].ordinal : 0,
             .chunks = chunks + done,
             .count = fitting_chunks(chunks + done, count - done, &bytes),
+            .words = &words,
+            .made = &taken.store->made,
         };
+        const struct qr_index_document part = {.chunks = request.chunks, .count = request.count};
+        QR_TRY(make_words(set, &words, &part, 1, err));
         struct change change = {.base_id = base_id, .guard = guard, .fn = set->rows->write_chunks, .request = &request};
         QR_TRY(make_write(set, taken.store, &change, bytes, err));
         done += request.count;
@@ -233,11 +260,14 @@ struct documents {
     size_t count;
     qr_index_documents_guard_fn *guard;
     void *arg;
+    const struct made_words *words;
+    struct made_rows *made;
 };
 
 static qr_rc write_documents(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct documents *all = arg;
+    size_t words_at = 0;
     QR_TRY(all->guard(all->documents, all->count, all->arg, err)); /* X2 */
     for (size_t i = 0; i < all->count; i++) {
         const struct qr_index_document *document = &all->documents[i];
@@ -247,7 +277,11 @@ static qr_rc write_documents(struct qr_tx *tx, void *arg, qr_err *err)
             .generation = document->generation,
             .chunks = document->chunks,
             .count = document->count,
+            .words = all->words,
+            .first_words = words_at,
+            .made = all->made,
         };
+        words_at += document->count;
         if (document->is_wanted) {
             QR_TRY(all->rows->write_chunks(tx, &request, err));
         }
@@ -276,12 +310,16 @@ qr_rc qr_index_write_documents(struct qr_index_set *set, qr_uuid base_id, struct
     TAKE(taken, set, base_id, err);
     for (size_t done = 0; done < count;) {
         size_t bytes;
+        QR_CLEANUP(qr_made_words_done) struct made_words words = {0};
         struct documents request = {.rows = set->rows,
                                     .base_id = base_id,
                                     .documents = documents + done,
                                     .count = fitting_documents(documents + done, count - done, &bytes),
                                     .guard = guard,
-                                    .arg = arg};
+                                    .arg = arg,
+                                    .words = &words,
+                                    .made = &taken.store->made};
+        QR_TRY(make_words(set, &words, request.documents, request.count, err));
         struct change change = {.base_id = base_id, .asks = true, .fn = write_documents, .request = &request};
         QR_TRY(make_write(set, taken.store, &change, bytes, err));
         done += request.count;
@@ -339,7 +377,7 @@ static qr_rc sync_store(struct qr_index_set *set, qr_uuid base_id, qr_err *err)
         return QR_OK;
     }
     const uint64_t writes = begin_catching_up(set, taken.store);
-    struct rows_store request = {.base_id = base_id};
+    struct rows_store request = {.base_id = base_id, .made = &taken.store->made};
     do {
         QR_TRY(qr_db_write(taken.store->db, QR_DURABLE, set->rows->sync, &request, err));
     } while (request.ret_more);

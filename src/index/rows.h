@@ -5,6 +5,7 @@
 #pragma once
 
 #include "index/index.h"
+#include "index/made.h"
 
 /* A part of a large write: one transaction. */
 struct rows_write {
@@ -13,6 +14,9 @@ struct rows_write {
     int64_t from_ordinal; /* what there is from here on goes */
     const struct qr_chunk *chunks;
     size_t count;
+    const struct made_words *words; /* SQLite: of these chunks, from `first_words` on */
+    size_t first_words;
+    struct made_rows *made; /* where they are kept */
 };
 
 struct rows_vectors {
@@ -35,9 +39,10 @@ struct rows_delete {
 struct rows_store {
     qr_uuid base_id;
     char stamp[QR_INDEX_STAMP_SIZE];
-    int64_t ret_languages; /* a qr_languages */
-    int64_t upto_id;       /* catching up: what is written after the first transaction is not waited for; at first 0 */
-    bool ret_more;         /* there is more to be done in a further transaction */
+    int64_t ret_languages;  /* a qr_languages */
+    int64_t upto_id;        /* catching up: what is written after the first transaction is not waited for; at first 0 */
+    struct made_rows *made; /* catching up: words that are there already */
+    bool ret_more;          /* there is more to be done in a further transaction */
 };
 
 struct rows_chunks {

@@ -62,6 +62,38 @@ static qr_rc load_fts_upto(struct qr_tx *tx, int64_t *ret_id, qr_err *err)
     return qr_tx_get_i64(tx, "SELECT fts_upto FROM store WHERE id = 1", QR_NO_VALS, NULL, ret_id, err);
 }
 
+static qr_rc learn(struct qr_tx *tx, int64_t id, const qr_str columns[static MADE_COLUMNS], size_t *bytes, qr_err *err)
+{
+    *bytes += columns[0].len + columns[1].len + columns[2].len;
+    return qr_tx_exec(
+        tx, "INSERT INTO chunk_fts (rowid, title, heading, text) VALUES (?1, ?2, ?3, ?4)",
+        QR_VALS(qr_val_i64(id), qr_val_text(columns[0]), qr_val_text(columns[1]), qr_val_text(columns[2])), NULL, err);
+}
+
+static qr_rc learn_words(struct qr_tx *tx, const struct made_rows *made, const struct made_chunk *chunk, size_t *bytes,
+                         qr_err *err)
+{
+    qr_str columns[MADE_COLUMNS];
+    size_t at = chunk->offset;
+    for (size_t i = 0; i < MADE_COLUMNS; i++) {
+        columns[i] = (qr_str){made->text.data + at, chunk->lens[i]};
+        at += chunk->lens[i];
+    }
+    return learn(tx, chunk->id, columns, bytes, err);
+}
+
+static qr_rc learn_text(struct qr_tx *tx, int64_t id, size_t *bytes, qr_err *err)
+{
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT title, heading, text FROM chunk_words WHERE id = ?1", QR_VALS(qr_val_i64(id)),
+                       err));
+    if (qr_rows_next(&rows)) {
+        const qr_str columns[MADE_COLUMNS] = {qr_rows_str(&rows, 0), qr_rows_str(&rows, 1), qr_rows_str(&rows, 2)};
+        QR_TRY(learn(tx, id, columns, bytes, err));
+    }
+    return qr_rows_end(&rows, err);
+}
+
 /* R2: up to the row that was the last when it began, or CATCH_UP_BYTES_MAX of text. */
 static qr_rc catch_up(struct qr_tx *tx, void *arg, qr_err *err)
 {
@@ -74,9 +106,9 @@ static qr_rc catch_up(struct qr_tx *tx, void *arg, qr_err *err)
     }
     const int64_t before = upto;
     size_t bytes = 0;
+    qr_made_rows_forget(request->made, upto);
     QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows,
-                       "SELECT id, title, heading, text FROM chunk_words WHERE id > ?1 AND id <= ?2 ORDER BY id",
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT id FROM chunk_row WHERE id > ?1 AND id <= ?2 ORDER BY id",
                        QR_VALS(qr_val_i64(upto), qr_val_i64(request->upto_id)), err));
     while (qr_rows_next(&rows)) {
         if (bytes > CATCH_UP_BYTES_MAX) {
@@ -84,11 +116,8 @@ static qr_rc catch_up(struct qr_tx *tx, void *arg, qr_err *err)
             break;
         }
         upto = qr_rows_i64(&rows, 0);
-        const qr_str title = qr_rows_str(&rows, 1), heading = qr_rows_str(&rows, 2), text = qr_rows_str(&rows, 3);
-        QR_TRY(qr_tx_exec(tx, "INSERT INTO chunk_fts (rowid, title, heading, text) VALUES (?1, ?2, ?3, ?4)",
-                          QR_VALS(qr_val_i64(upto), qr_val_text(title), qr_val_text(heading), qr_val_text(text)), NULL,
-                          err));
-        bytes += title.len + heading.len + text.len;
+        const struct made_chunk *chunk = qr_made_rows_find(request->made, upto);
+        QR_TRY(chunk ? learn_words(tx, request->made, chunk, &bytes, err) : learn_text(tx, upto, &bytes, err));
     }
     QR_TRY(qr_rows_end(&rows, err));
     if (upto == before) {
@@ -180,19 +209,24 @@ static qr_rc delete_items(struct qr_tx *tx, void *arg, qr_err *err)
 /* ---- writing ---- */
 
 static qr_rc insert_chunk(struct qr_tx *tx, const struct rows_write *request, const struct qr_chunk *chunk,
-                          enum qr_language language, qr_err *err)
+                          size_t words_at, qr_err *err)
 {
-    return qr_tx_exec(
-        tx,
-        "INSERT INTO chunk_row (item_id, generation, ordinal, byte_start, byte_end, line_start, line_end, "
-        "page, token_count, title, heading, text, language) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        QR_VALS(rows_id_val(&request->item_id), qr_val_i64(request->generation), qr_val_i64(chunk->ordinal),
-                qr_val_i64(chunk->start), qr_val_i64(chunk->end), qr_val_i64(chunk->line_start),
-                qr_val_i64(chunk->line_end), qr_val_i64(chunk->page), qr_val_i64(chunk->token_count),
-                qr_val_text(chunk->title), qr_val_text(chunk->heading), qr_val_text(chunk->text),
-                qr_val_text(qr_str_of(qr_language_code(language)))),
-        NULL, err);
+    int64_t id = 0;
+    const enum qr_language language = request->words->chunks[words_at].language;
+    QR_TRY(
+        qr_tx_exec(tx,
+                   "INSERT INTO chunk_row (item_id, generation, ordinal, byte_start, byte_end, line_start, line_end, "
+                   "page, token_count, title, heading, text, language) "
+                   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                   QR_VALS(rows_id_val(&request->item_id), qr_val_i64(request->generation), qr_val_i64(chunk->ordinal),
+                           qr_val_i64(chunk->start), qr_val_i64(chunk->end), qr_val_i64(chunk->line_start),
+                           qr_val_i64(chunk->line_end), qr_val_i64(chunk->page), qr_val_i64(chunk->token_count),
+                           qr_val_text(chunk->title), qr_val_text(chunk->heading), qr_val_text(chunk->text),
+                           qr_val_text(qr_str_of(qr_language_code(language)))),
+                   NULL, err));
+    QR_TRY(qr_tx_get_i64(tx, "SELECT last_insert_rowid()", QR_NO_VALS, NULL, &id, err));
+    qr_made_rows_put(request->made, id, request->words, words_at);
+    return QR_OK;
 }
 
 /* Mostly there is nothing to remove, and that costs one look into the index. */
@@ -221,12 +255,11 @@ static qr_rc write_chunks(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct rows_write *request = arg;
     QR_TRY(clear_from(tx, request, err));
-    const enum qr_language common = qr_index_common_language(request->chunks, request->count);
     qr_languages languages = 0;
     for (size_t i = 0; i < request->count; i++) {
-        const enum qr_language language = qr_index_chunk_language(&request->chunks[i], common);
-        languages |= QR_BIT(language);
-        QR_TRY(insert_chunk(tx, request, &request->chunks[i], language, err));
+        const size_t words_at = request->first_words + i;
+        languages |= QR_BIT(request->words->chunks[words_at].language);
+        QR_TRY(insert_chunk(tx, request, &request->chunks[i], words_at, err));
     }
     return note_languages(tx, languages, err);
 }

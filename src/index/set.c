@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "index/tokenizer.h"
+#include "text/tokens.h"
 
 #include <stdio.h>
 
@@ -88,6 +89,7 @@ static void remove_entry(struct qr_index_set *set, struct index_store *store)
 {
     qr_map_take(&set->stores, key_of(&store->base_id));
     qr_word_counts_done(&store->words);
+    qr_made_rows_done(&store->made);
     qr_free(store);
     qr_signal_all(&set->changed);
 }
@@ -196,6 +198,33 @@ int qr_index_open_count(struct qr_index_set *set)
 {
     QR_HOLD(&set->lock);
     return (int)set->stores.count;
+}
+
+/* ---- tokenizers ---- */
+
+qr_rc qr_index_take_tokenizer(struct qr_index_set *set, struct qr_tokenizer **ret_tokenizer, qr_err *err)
+{
+    {
+        QR_HOLD(&set->lock);
+        if (set->tokenizer_count) {
+            *ret_tokenizer = set->tokenizers[--set->tokenizer_count];
+            return QR_OK;
+        }
+    }
+    return qr_tokenizer_create(ret_tokenizer, err);
+}
+
+/* A simulated process ends without closing the set, and what libstemmer keeps is not in our memory: there none is kept. */
+void qr_index_give_tokenizer(struct qr_index_set *set, struct qr_tokenizer *tokenizer)
+{
+    {
+        QR_HOLD(&set->lock);
+        if (set->tokenizer_count < TOKENIZERS_MAX && !set->options.single_thread) {
+            set->tokenizers[set->tokenizer_count++] = tokenizer;
+            return;
+        }
+    }
+    qr_tokenizer_free(tokenizer);
 }
 
 /* ---- dropping ---- */
@@ -315,7 +344,11 @@ void qr_index_set_close(struct qr_index_set *set)
         struct index_store *store = value;
         qr_db_close(store->db);
         qr_word_counts_done(&store->words);
+        qr_made_rows_done(&store->made);
         qr_free(store);
+    }
+    while (set->tokenizer_count) {
+        qr_tokenizer_free(set->tokenizers[--set->tokenizer_count]);
     }
     qr_map_done(&set->stores);
     qr_map_done(&set->retired);

@@ -6,12 +6,15 @@
 #include "index/rows.h"
 #include "index/word_counts.h"
 
+enum { TOKENIZERS_MAX = 4 };
+
 enum store_state { STORE_OPENING, STORE_OPEN, STORE_CLOSING };
 
 struct index_store {
     qr_uuid base_id;
     struct qr_db *db;         /* belongs to whoever opens or closes it; may be used while taken */
     struct word_counts words; /* has a lock of its own; not of PostgreSQL */
+    struct made_rows made;    /* belongs to the write transaction */
 
     /* under the set's lock */
     enum store_state state;
@@ -40,6 +43,8 @@ struct qr_index_set {
     struct qr_map retired; /* base ids: never to be made again */
     struct qr_signal changed;
     uint64_t uses;
+    struct qr_tokenizer *tokenizers[TOKENIZERS_MAX]; /* those that nobody uses: they know words already */
+    size_t tokenizer_count;
 
     /* Held on PostgreSQL while a write waits for its guard: both need a connection of the same pool, and writes that hold
      * the last ones would wait for each other. */
@@ -49,6 +54,9 @@ struct qr_index_set {
 /* The base's store, opened where needed; it stays open until it is given back. */
 qr_rc qr_index_take(struct qr_index_set *set, qr_uuid base_id, struct index_store **ret_store, qr_err *err);
 void qr_index_give(struct qr_index_set *set, struct index_store *store);
+/* For making words (made.h). */
+qr_rc qr_index_take_tokenizer(struct qr_index_set *set, struct qr_tokenizer **ret_tokenizer, qr_err *err);
+void qr_index_give_tokenizer(struct qr_index_set *set, struct qr_tokenizer *tokenizer);
 bool qr_index_is_retired(struct qr_index_set *set, qr_uuid base_id);
 
 /* Takes a store and gives it back at the end of the scope. */

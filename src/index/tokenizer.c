@@ -65,6 +65,9 @@ static qr_rc tokenize(void *self, qr_str text, bool is_query, word_fn *fn, void 
     if (is_query) {
         return split_query(text, fn, arg);
     }
+    if (text.len && text.ptr[0] == INDEX_WORDS_SIGN) {
+        return split_query((qr_str){text.ptr + 1, text.len - 1}, fn, arg);
+    }
     qr_str body = text;
     const enum qr_language language = take_language(&body);
     struct receiver receiver = {.fn = fn, .arg = arg, .offset = text.len - body.len};

@@ -333,8 +333,16 @@ static int64_t ask_file(const char *path, const char *sql)
     return value;
 }
 
+/* FTS5 is given words that were made before, and compares them with those of the text itself. */
 QR_TEST(writing_deleting_and_purging_leave_the_text_index_equal_to_the_rows)
 {
+    static const char *const TEXTS[] = {
+        "",
+        "The well-known houses of the city were not the ones that they had seen in the year before.",
+        "Die Straße und das Haus sind nicht so schön wie die der anderen, und das ist auch gut.",
+        "C++ and .NET a|b x~y \2en\2 https://www.example.org/a/b?c=d me@example.org don't naïve Naïveté",
+        "東京都の天気は晴れです。 พยากรณ์อากาศ Привет, мир",
+    };
     struct index_fixture f;
     open_set(&f, t, 2);
     qr_err err;
@@ -345,9 +353,9 @@ QR_TEST(writing_deleting_and_purging_leave_the_text_index_equal_to_the_rows)
     for (int step = 0; step < 1500; step++) {
         const qr_uuid item = test_id((unsigned)qr_rand_below(rand, 40));
         const int64_t generation = 1 + (int64_t)qr_rand_below(rand, 3);
-        char text[64];
-        snprintf(text, sizeof text, "7%02llu 7%02llu", (unsigned long long)qr_rand_below(rand, 50),
-                 (unsigned long long)qr_rand_below(rand, 50));
+        char text[200];
+        snprintf(text, sizeof text, "7%02llu 7%02llu %s", (unsigned long long)qr_rand_below(rand, 50),
+                 (unsigned long long)qr_rand_below(rand, 50), TEXTS[qr_rand_below(rand, QR_COUNT(TEXTS))]);
         switch (qr_rand_below(rand, 8)) {
         case 0:
             QR_CHECK_RC(QR_OK, qr_index_delete_items(f.set, base, (qr_uuid[]){item, test_id(7)}, 2, &err));
