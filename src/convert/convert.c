@@ -53,7 +53,10 @@ static qr_rc add_warnings(const struct qr_decoded *decoded, struct qr_arena *are
         warn(ret, "charset_guessed", message);
     }
     if (decoded->is_mixed) {
-        warn(ret, "charset_mixed", "it is UTF-8 with bytes that are not; those were read as windows-1252");
+        warn(ret, "charset_mixed",
+             strcmp(decoded->charset, "utf-8") == 0
+                 ? "it is UTF-8 with bytes that are not; those were read as windows-1252"
+                 : "it is UTF-16 or UTF-32 with parts that are no characters; U+FFFD stands for them");
     }
     return QR_OK;
 }

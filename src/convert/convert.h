@@ -41,7 +41,8 @@ struct qr_converted {
  *
  * `unsupported_type`: it is not text, whatever its name says. `limit_exceeded`: HTML that is too large or nested beyond
  * sense. Warnings: `empty` (nothing but white space), `charset_guessed` (no byte order mark, no declaration and not
- * UTF-8), `charset_mixed` (UTF-8 with lines of another encoding). */
+ * UTF-8), `charset_mixed` (UTF-8 with lines of another encoding, UTF-16 or UTF-32 with parts that are no
+ * characters). */
 qr_rc qr_convert(qr_str bytes, const char *name, struct qr_arena *arena, struct qr_converted *ret, qr_err *err);
 
 /* How canonical text is structured, one of the above: by the name of what it was made from (may be empty), else by itself. */

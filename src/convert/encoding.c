@@ -15,6 +15,9 @@ enum {
     ODDNESS_MAX = 200,        /* of UTF-16 and UTF-32 without a mark */
     BAD_PERCENT_MAX = 1,      /* of characters beyond ASCII that a declared or guessed encoding may not have */
     STRAY_PERCENT_MAX = 1,    /* of all bytes: so few strange ones do not make a text binary */
+    BROKEN_PERCENT_MAX = 5,   /* of the characters of UTF-16 and UTF-32; with a mark, and the same grace */
+    BROKEN_UNITS_MIN = 16,    /* without a mark, one broken of fewer is no text */
+    REPLACEMENT = 0xFFFD,
     PROBE_BYTES = 4096,
     DECLARED_WITHIN = 1024, /* as the web has it */
 };
@@ -113,45 +116,70 @@ static uint32_t unit_at(const unsigned char *s, const struct unicode_form *form)
     return unit;
 }
 
-/* NULL, or why it is not this form. */
-static const char *add_units(const struct unicode_form *form, qr_str bytes, struct qr_buf *out)
+struct units {
+    size_t count;  /* of characters, the broken ones among them */
+    size_t broken; /* half a surrogate pair, no code of Unicode, cut at the end */
+    bool has_nul;
+};
+
+/* The character that begins with the unit; *ret_size: its bytes, a pair's twice the width. */
+static uint32_t code_at(const struct unicode_form *form, qr_str bytes, size_t *ret_size)
 {
-    if (bytes.len % form->width) {
-        return "UTF-16 or UTF-32 with a part of a character at its end";
+    *ret_size = QR_MIN(form->width, bytes.len);
+    if (bytes.len < form->width) {
+        return UINT32_MAX;
     }
-    for (size_t i = 0; i < bytes.len && out->failed == QR_CODE_NONE; i += form->width) {
-        const unsigned char *s = (const unsigned char *)bytes.ptr + i;
-        uint32_t code = unit_at(s, form);
-        if (form->width == 2 && code >= 0xD800 && code <= 0xDFFF) {
-            const uint32_t low = code <= 0xDBFF && bytes.len - i >= 4 ? unit_at(s + 2, form) : 0;
-            if (low < 0xDC00 || low > 0xDFFF) {
-                return "UTF-16 with half a surrogate pair";
-            }
-            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-            i += 2;
+    const unsigned char *s = (const unsigned char *)bytes.ptr;
+    const uint32_t code = unit_at(s, form);
+    if (form->width == 2 && code >= 0xD800 && code <= 0xDBFF && bytes.len >= 4) {
+        const uint32_t low = unit_at(s + 2, form);
+        if (low >= 0xDC00 && low <= 0xDFFF) {
+            *ret_size = 4;
+            return 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
         }
-        if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
-            return "UTF-32 with codes that are no characters";
-        }
-        if (code == 0) {
-            return "it has NUL characters";
-        }
-        add_code_point(out, code);
     }
-    return NULL;
+    return code;
+}
+
+/* `replacement` stands for what is broken. */
+static struct units add_units(const struct unicode_form *form, qr_str bytes, uint32_t replacement, struct qr_buf *out)
+{
+    struct units units = {0};
+    size_t size;
+    for (; bytes.len && out->failed == QR_CODE_NONE && !units.has_nul; bytes = skip(bytes, size)) {
+        const uint32_t code = code_at(form, bytes, &size);
+        const bool is_broken = code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF);
+        units.count++;
+        units.broken += is_broken;
+        units.has_nul = code == 0;
+        add_code_point(out, is_broken ? replacement : code);
+    }
+    return units;
 }
 
 static qr_rc take_units(const struct unicode_form *form, qr_str bytes, struct qr_arena *arena, struct qr_decoded *ret,
                         qr_err *err)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
-    const char *wrong = add_units(form, bytes, &text);
-    if (wrong) {
-        return fail_binary(wrong, err);
-    }
+    const struct units units = add_units(form, bytes, REPLACEMENT, &text);
     QR_TRY(qr_buf_check(&text, err));
+    if (units.has_nul) {
+        return fail_binary("it has NUL characters", err);
+    }
+    if (units.broken &&
+        (units.broken * 2 >= units.count || units.broken * 100 > units.count * BROKEN_PERCENT_MAX + PERCENT_GRACE)) {
+        return fail_binary("UTF-16 or UTF-32 with too much that is no character", err);
+    }
     ret->charset = form->charset;
+    ret->is_mixed = units.broken > 0;
     return take_utf8(qr_buf_str(&text), arena, ret, err);
+}
+
+/* Without a mark to say so. One broken character in a hundred and one more: the probe may have cut a pair. */
+static bool reads_well(const struct units *units)
+{
+    const size_t broken_max = units->count < BROKEN_UNITS_MIN ? 0 : 1 + units->count * STRAY_PERCENT_MAX / 100;
+    return !units->has_nul && units->broken <= broken_max;
 }
 
 /* Two letters of ASCII make one character of Chinese: text with a NUL in it is no UTF-16 for that. */
@@ -174,18 +202,13 @@ static qr_rc take_unmarked_units(qr_str bytes, struct qr_arena *arena, struct qr
     const qr_str beginning = {bytes.ptr, QR_MIN(bytes.len, (size_t)PROBE_BYTES)};
     for (size_t i = 0; i < QR_COUNT(forms) && !is_ascii_with_nul(beginning); i++) {
         QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
-        qr_str probe = beginning;
-        const char *wrong = add_units(&forms[i], probe, &text);
-        if (wrong && probe.len == PROBE_BYTES) { /* it may have cut a pair */
-            probe.len -= 2;
-            qr_buf_clear(&text);
-            wrong = forms[i].width == 2 ? add_units(&forms[i], probe, &text) : wrong;
-        }
+        const struct units units = add_units(&forms[i], beginning, '?', &text); /* which is not odd */
         QR_TRY(qr_buf_check(&text, err));
         /* the wrong order of bytes makes Chinese of Latin: with ASCII in it, it is right */
         const bool has_ascii = text.len && (memchr(text.data, ' ', text.len) || memchr(text.data, '\n', text.len) ||
                                             (text.data[0] > ' ' && text.data[0] < 0x7F));
-        const unsigned oddness = wrong || !has_ascii ? ODDNESS_MAX + 1 : qr_text_oddness(qr_buf_str(&text));
+        const unsigned oddness =
+            !reads_well(&units) || !has_ascii ? ODDNESS_MAX + 1 : qr_text_oddness(qr_buf_str(&text));
         if (oddness < best_oddness) {
             best = &forms[i];
             best_oddness = oddness;

@@ -9,7 +9,7 @@ struct qr_decoded {
     size_t len;
     const char *charset;
     bool is_guessed; /* by its statistics: it may be wrong */
-    bool is_mixed;   /* UTF-8, with lines that are not */
+    bool is_mixed;   /* UTF-8 with lines that are not, or UTF-16 or UTF-32 with parts that are no characters */
 };
 
 /* `unsupported_type` for what is not text. `declared`: the name of an encoding that the content itself gives, empty = it

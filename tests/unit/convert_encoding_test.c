@@ -171,6 +171,33 @@ QR_TEST(lines_in_another_encoding_are_mended_in_a_utf8_file)
     qr_arena_done(&arena);
 }
 
+QR_TEST(what_is_broken_in_utf16_and_utf32_is_replaced)
+{
+    static const struct {
+        qr_str bytes;
+        const char *text, *charset;
+    } cases[] = {
+        {QR_STR("\xFF\xFEh\0i\0\n\0\n"), "hi\n\uFFFD", "utf-16le"},
+        {QR_STR("\xFE\xFF\0h\0i\0\n\0"), "hi\n\uFFFD", "utf-16be"},
+        {QR_STR("\xFF\xFEh\0\x3D\xD8i\0!\0"), "h\uFFFDi!", "utf-16le"}, /* the first half alone */
+        {QR_STR("\xFF\xFEh\0\x00\xDEi\0!\0"), "h\uFFFDi!", "utf-16le"}, /* the second */
+        {QR_STR("\xFF\xFEh\0i\0!\0\x3D\xD8"), "hi!\uFFFD", "utf-16le"}, /* at the end */
+        {QR_STR("\xFF\xFEh\0i\0!\0\x3D\xD8\x3D\xD8\x00\xDE"), "hi!\uFFFD\U0001F600", "utf-16le"},
+        {QR_STR("\xFF\xFE\0\0h\0\0\0i\0\0\0!\0\0"), "hi\uFFFD", "utf-32le"},
+        {QR_STR("\0\0\xFE\xFF\0\0\0h\0\0\xD8\x3D\0\0\0i"), "h\uFFFDi", "utf-32be"},
+        {QR_STR("f\0i\0f\0t\0e\0e\0n\0 \0l\0e\0t\0t\0e\0r\0s\0\n\0\n"), "fifteen letters\n\uFFFD", "utf-16le"},
+    };
+    for (size_t i = 0; i < QR_COUNT(cases); i++) {
+        qr_test_set_context("case %zu", i);
+        struct qr_converted converted;
+        QR_CHECK_RC(QR_OK, qr_convert(cases[i].bytes, "a.txt", &arena, &converted, &err));
+        QR_CHECK_STR(cases[i].text, converted.text);
+        QR_CHECK_TEXT(cases[i].charset, converted.charset);
+        QR_CHECK(warns(&converted, "charset_mixed"));
+    }
+    qr_arena_done(&arena);
+}
+
 QR_TEST(binary_content_is_refused_whatever_its_name)
 {
     static const qr_str binaries[] = {
