@@ -29,20 +29,14 @@ static qr_rc no_such_item(qr_uuid id, qr_err *err)
     return qr_fail(err, QR_CODE_NOT_FOUND, "there is no item %s in this base", text);
 }
 
-/* *ret_is_gone: there is none, or it is deleting. One of another base is `not_found` whatever the caller does with those. */
+/* *ret_is_gone: there is none, or it is deleting. One of another base is none: an answer does not tell that it exists. */
 static qr_rc look_up(struct qr_change *change, qr_uuid base_id, qr_uuid item_id, struct qr_arena *arena,
                      bool *ret_is_gone, struct qr_item *ret_item, qr_err *err)
 {
     bool found;
     QR_TRY(qr_item_find(change->tx, item_id, arena, &found, ret_item, err));
-    *ret_is_gone = !found;
-    if (!found) {
-        return QR_OK;
-    }
-    if (!qr_uuid_equal(ret_item->base_id, base_id)) {
-        return no_such_item(item_id, err);
-    }
-    return qr_item_is_deleting(change, ret_item, ret_is_gone, err);
+    *ret_is_gone = !found || !qr_uuid_equal(ret_item->base_id, base_id);
+    return *ret_is_gone ? QR_OK : qr_item_is_deleting(change, ret_item, ret_is_gone, err);
 }
 
 qr_rc qr_guard_item(struct qr_change *change, qr_uuid base_id, qr_uuid item_id, struct qr_arena *arena,

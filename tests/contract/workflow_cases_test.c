@@ -314,7 +314,7 @@ QR_DB_TEST(a_folder_whose_expansion_cannot_be_queued_is_still_what_its_children_
 }
 
 /* REQ-3 */
-QR_DB_TEST(a_delete_with_an_id_of_another_base_is_rejected)
+QR_DB_TEST(a_delete_leaves_out_an_id_of_another_base_like_an_unknown_one)
 {
     struct qr_desk desk;
     struct qr_selection_answer answer;
@@ -324,8 +324,14 @@ QR_DB_TEST(a_delete_with_an_id_of_another_base_is_rejected)
     QR_CHECK_RC(QR_OK, qr_workflow_add_base(&desk.workflow, QR_STR("other"), QR_STR("{}"), &desk.base_id, &err));
     const qr_uuid there = qr_desk_add_note(&desk, "m", "y");
     desk.base_id = first_base;
-    QR_CHECK_CODE(QR_CODE_NOT_FOUND,
-                  select_ids(&desk, qr_workflow_delete, (const qr_uuid[]){here, there}, 2, &answer, &err));
+    const qr_uuid others[] = {there, qr_uuid_next(&desk.ids)};
+    for (size_t i = 0; i < QR_COUNT(others); i++) {
+        QR_CHECK_RC(QR_OK, select_ids(&desk, qr_workflow_delete, &others[i], 1, &answer, &err));
+        QR_CHECK(answer.accepted_count == 0 && answer.skipped_count == 0 && qr_uuid_is_zero(answer.job_id));
+    }
+    QR_CHECK_RC(QR_OK, select_ids(&desk, qr_workflow_delete, (const qr_uuid[]){here, there}, 2, &answer, &err));
+    QR_CHECK(answer.accepted_count == 1 && qr_uuid_equal(answer.accepted[0], here));
+    QR_CHECK(qr_desk_item(&desk, there).status != QR_ITEM_DELETING);
     qr_desk_close(&desk);
 }
 

@@ -176,6 +176,22 @@ QR_TEST(selections_are_checked_as_a_whole) /* REQ-3, REQ-4, REIDX-1, RETRY-1 */
     quire_close(quire);
 }
 
+QR_TEST(a_delete_does_not_tell_that_another_base_has_an_id) /* REQ-3 */
+{
+    struct quire *quire = api_open_base(t);
+    char id[API_ID_SIZE], body[256];
+    api_add_note(quire, "n", "text", id);
+    json_decref(api_call(quire, "POST", "/api/v1/bases", "{\"name\":\"other\"}", 201));
+    const char *const ids[] = {id, "01900000-0000-7000-8000-000000000000"};
+    for (size_t i = 0; i < QR_COUNT(ids); i++) {
+        snprintf(body, sizeof body, "{\"ids\":[\"%s\"]}", ids[i]);
+        api_check(quire, "POST", "/api/v1/bases/other/items/delete", body, 202,
+                  "{\"accepted\":[],\"skipped\":[],\"job_id\":null}");
+    }
+    api_check(quire, "GET", api_item_path(id, ""), NULL, 200, id);
+    quire_close(quire);
+}
+
 QR_TEST(what_is_deleted_is_gone_from_every_answer_at_once) /* DEL-4 */
 {
     struct quire *quire = api_open_base(t);
