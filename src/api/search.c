@@ -17,7 +17,7 @@ static qr_rc add_id(const json_t *value, qr_uuid *ids, size_t *count, qr_err *er
                : qr_fail(err, QR_CODE_INVALID_VALUE, "filter.item_ids and filter.under hold ids of items");
 }
 
-/* item_ids and under: the items, and what is in them. */
+/* item_ids and under: the items, and what is in them. An empty list names nothing. */
 static qr_rc read_ids(const json_t *filter, struct qr_arena *arena, struct qr_search_filter *ret_filter, qr_err *err)
 {
     const json_t *list = json_object_get(filter, "item_ids"), *under = json_object_get(filter, "under"), *id;
@@ -26,7 +26,10 @@ static qr_rc read_ids(const json_t *filter, struct qr_arena *arena, struct qr_se
     if (!ids) {
         return qr_answer_out_of_memory(err);
     }
-    if (list && (!json_is_array(list) || (under && json_array_size(list)))) {
+    if (!list && !under) {
+        return QR_OK;
+    }
+    if (list && (!json_is_array(list) || under)) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "filter has a list item_ids or one under, not both");
     }
     json_array_foreach(list, i, id)
@@ -48,6 +51,7 @@ static qr_rc read_types(const json_t *filter, struct qr_search_filter *ret_filte
     if (list && !json_is_array(list)) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "filter.types is a list of directory, file, note and url");
     }
+    ret_filter->types = list ? QR_FILTER_NO_TYPE : 0;
     json_array_foreach(list, i, type)
     {
         const char *name = json_string_value(type);
@@ -76,10 +80,10 @@ static qr_rc read_filter(const json_t *body, struct qr_arena *arena, struct qr_s
     QR_TRY(read_ids(filter, arena, ret_filter, err));
     QR_TRY(read_types(filter, ret_filter, err));
     QR_TRY(qr_field_text(filter, "filter.", "path", &path, err));
-    if (path && strlen(path) > PATTERN_BYTES_MAX) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "filter.path has at most %d bytes", (int)PATTERN_BYTES_MAX);
+    if (path && (!path[0] || strlen(path) > PATTERN_BYTES_MAX)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "filter.path has 1 to %d bytes", (int)PATTERN_BYTES_MAX);
     }
-    if (path && path[0]) {
+    if (path) {
         ret_filter->patterns[ret_filter->pattern_count++] = (struct qr_path_pattern){qr_str_of(path), false};
     }
     ret_filter->attributes = json_object_get(filter, "attributes");

@@ -1,9 +1,9 @@
 /* From the cheapest question to the dearest. */
 #include "search/filter.h"
 
-bool qr_filter_is_empty(const struct qr_search_filter *filter)
+bool qr_filter_fits_none(const struct qr_search_filter *filter)
 {
-    return filter->item_id_count == 0 && filter->types == 0 && filter->pattern_count == 0 && !filter->attributes;
+    return filter->types == QR_FILTER_NO_TYPE || (filter->item_ids && filter->item_id_count == 0);
 }
 
 /* ---- the tree ---- */
@@ -25,7 +25,7 @@ static bool is_inside(const struct qr_search_filter *filter, const struct qr_ite
             return true;
         }
     }
-    return filter->item_id_count == 0;
+    return !filter->item_ids;
 }
 
 /* ---- paths ---- */

@@ -240,7 +240,7 @@ static bool has_query_vector(const struct qr_searching *searching)
     return has;
 }
 
-qr_rc qr_legs_run(struct qr_searching *searching, int wanted, qr_err *err)
+qr_rc qr_legs_begin(struct qr_searching *searching, qr_err *err)
 {
     struct qr_search_answer *answer = searching->answer;
     if (answer->mode != QR_MODE_TEXT) {
@@ -248,6 +248,12 @@ qr_rc qr_legs_run(struct qr_searching *searching, int wanted, qr_err *err)
         answer->mode =
             (answer->degraded & QR_DEGRADED_VECTOR) && !has_query_vector(searching) ? QR_MODE_TEXT : answer->mode;
     }
+    return QR_OK;
+}
+
+qr_rc qr_legs_run(struct qr_searching *searching, int wanted, qr_err *err)
+{
+    const struct qr_search_answer *answer = searching->answer;
     if (answer->mode != QR_MODE_VECTOR) {
         QR_TRY(run_text_legs(searching, wanted, err));
     }

@@ -31,14 +31,19 @@ struct qr_searching {
     qr_languages languages; /* of all bases */
 };
 
+/* Has the providers read the query, once for all rounds; says in the answer which do not. */
+qr_rc qr_legs_begin(struct qr_searching *searching, qr_err *err);
 /* Fills in the hits of both legs of all bases, at most `wanted` of each; says in the answer what was left out. */
 qr_rc qr_legs_run(struct qr_searching *searching, int wanted, qr_err *err);
 
 /* The text's hits of all bases in one order, best first. */
 qr_rc qr_common_text(struct qr_searching *searching, struct qr_leg_hits *ret_hits, qr_err *err);
 
-/* Makes the answer's hits of the best of the fused. */
+enum { QR_PASSAGE_CHUNKS_MAX = 5 }; /* joined as one: longer ones say less about where it is */
+
+/* Makes the answer's hits of the best of the fused, without their highlights. */
 qr_rc qr_show(struct qr_searching *searching, const struct qr_fused *fused, size_t count, qr_err *err);
+qr_rc qr_show_highlights(struct qr_searching *searching, qr_err *err);
 
 /* The score of a hit that fits a part of the query, behind the one before it. */
 static inline double qr_score_below(double score, double before)

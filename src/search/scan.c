@@ -113,7 +113,11 @@ qr_rc qr_scan_begin(struct qr_scan *scan, struct qr_db *db, struct qr_visible_me
     *scan = (struct qr_scan){.db = db, .base_id = base_id, .filter = filter, .arena = arena};
     qr_map_init(&scan->hidden, 1); /* ids are ours: nobody chooses keys that collide */
     QR_TRY(qr_hidden_begin(&scan->known, memory, db, base_id, err));
-    return filter->item_id_count ? qr_db_read(db, list_allowed, scan, err) : QR_OK;
+    if (qr_filter_fits_none(filter)) {
+        scan->allowed.is_known = true; /* an empty list: nothing is looked at */
+        return QR_OK;
+    }
+    return filter->item_ids ? qr_db_read(db, list_allowed, scan, err) : QR_OK;
 }
 
 void qr_scan_done(struct qr_scan *scan)

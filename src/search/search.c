@@ -7,6 +7,8 @@ enum {
     LEG_HITS_MIN =
         50, /* of a leg that is to be joined with others: more than are shown, so that both may find the same */
     SPARE_FACTOR = 2, /* hits beside those asked for: some will be joined, some are hidden meanwhile */
+    /* of so many hits joining leaves enough; only hiding can leave too few */
+    ENOUGH_FACTOR = QR_PASSAGE_CHUNKS_MAX + 1,
     DIVERSE_HITS_MAX = 200,
     LEGS_MAX = QR_SEARCH_BASES_MAX + 1,
 };
@@ -67,8 +69,10 @@ static qr_rc read_query(struct qr_searching *searching, qr_err *err)
             *(clause->is_excluded ? &excluded_types : &types) |= QR_BIT(qr_item_type_find(clause->text));
         }
     }
-    types = types ? types : excluded_types ? UINT32_MAX : 0;
-    filter->types = types ? types & ~excluded_types & (filter->types ? filter->types : UINT32_MAX) : filter->types;
+    if (types || excluded_types) {
+        types = (types ? types : UINT32_MAX) & ~excluded_types & (filter->types ? filter->types : UINT32_MAX);
+        filter->types = types | QR_FILTER_NO_TYPE; /* none left is not all */
+    }
     searching->answer->degraded |= was_cut ? QR_DEGRADED_QUERY : 0;
     return QR_OK;
 }
@@ -149,18 +153,38 @@ static qr_rc fuse_legs(struct qr_searching *searching, struct qr_fused **ret_fus
 
 /* ---- a search ---- */
 
+/* The answer made of `shown` hits. *ret_has_more: a leg was full, or not all were looked at. */
+static qr_rc run_round(struct qr_searching *searching, int shown, bool *ret_has_more, qr_err *err)
+{
+    const bool is_joined = searching->answer->mode == QR_MODE_HYBRID || searching->base_count > 1;
+    const int wanted = is_joined ? QR_MAX(shown, (int)LEG_HITS_MIN) : shown;
+    struct qr_fused *fused;
+    size_t count;
+    QR_TRY(qr_legs_run(searching, wanted, err));
+    QR_TRY(fuse_legs(searching, &fused, &count, err));
+    *ret_has_more = count > (size_t)shown;
+    for (size_t i = 0; i < searching->base_count; i++) {
+        const struct qr_searched_base *base = &searching->bases[i];
+        *ret_has_more = *ret_has_more || QR_MAX(base->text.count, base->vector.count) >= (size_t)wanted;
+    }
+    return qr_show(searching, fused, QR_MIN(count, (size_t)shown), err);
+}
+
+/* Mostly one round; where joining has left too few, one more over so many that it cannot. */
 static qr_rc run(struct qr_searching *searching, qr_err *err)
 {
     const struct qr_search *search = searching->search;
     struct qr_search_answer *answer = searching->answer;
-    struct qr_fused *fused;
-    size_t count;
     const int shown = search->diversity > 0 ? DIVERSE_HITS_MAX : search->top_k * SPARE_FACTOR;
-    const bool is_joined = answer->mode == QR_MODE_HYBRID || searching->base_count > 1;
-    QR_TRY(qr_legs_run(searching, is_joined ? QR_MAX(shown, (int)LEG_HITS_MIN) : shown, err));
-    QR_TRY(fuse_legs(searching, &fused, &count, err));
+    const int enough = search->top_k * ENOUGH_FACTOR;
+    bool has_more;
+    QR_TRY(qr_legs_begin(searching, err));
+    QR_TRY(run_round(searching, shown, &has_more, err));
+    if (answer->count < (size_t)search->top_k && has_more && enough > shown) {
+        QR_TRY(run_round(searching, enough, &has_more, err));
+    }
     answer->degraded |= answer->mode == QR_MODE_TEXT && search->threshold > 0 ? QR_DEGRADED_THRESHOLD : 0;
-    return qr_show(searching, fused, QR_MIN(count, (size_t)shown), err);
+    return qr_show_highlights(searching, err);
 }
 
 static qr_rc begin(struct qr_searching *searching, qr_err *err)

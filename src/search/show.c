@@ -3,8 +3,6 @@
 #include "search/parts.h"
 #include "search/passage.h"
 
-enum { PASSAGE_CHUNKS_MAX = 5 }; /* joined as one: longer ones say less about where it is */
-
 /* What a hit shows: chunks from `first` to `last` of its item. */
 struct passage {
     struct qr_search_hit *hit;
@@ -191,8 +189,9 @@ static qr_rc make_diverse(struct qr_searching *searching, struct qr_search_hit *
     for (size_t i = 0; i < *count; i++) {
         texts[i] = (struct qr_diverse_text){(*hits)[i].row.chunk.text, (*hits)[i].found.hit.score};
     }
-    QR_TRY(qr_diverse(texts, *count, searching->search->diversity, (size_t)searching->search->top_k, searching->arena,
-                      &order, &chosen_count, err));
+    const size_t wanted = (size_t)searching->search->top_k * QR_PASSAGE_CHUNKS_MAX; /* some will be joined */
+    QR_TRY(
+        qr_diverse(texts, *count, searching->search->diversity, wanted, searching->arena, &order, &chosen_count, err));
     for (size_t i = 0; i < chosen_count; i++) {
         chosen[i] = (*hits)[order[i]];
     }
@@ -207,7 +206,7 @@ static qr_rc make_diverse(struct qr_searching *searching, struct qr_search_hit *
 static bool can_join(const struct passage *a, const struct passage *b)
 {
     return qr_uuid_equal(a->hit->item->id, b->hit->item->id) && b->first <= a->last + 1 && a->first <= b->last + 1 &&
-           QR_MAX(a->last, b->last) - QR_MIN(a->first, b->first) < PASSAGE_CHUNKS_MAX;
+           QR_MAX(a->last, b->last) - QR_MIN(a->first, b->first) < QR_PASSAGE_CHUNKS_MAX;
 }
 
 static void join(struct passage *passage, const struct passage *other)
@@ -228,7 +227,8 @@ static void join_behind(struct passage *passages, size_t *count, size_t at)
     }
 }
 
-/* Hits beside a better one of the same item become part of it. */
+/* Hits beside a better one of the same item become part of it. Those behind the last that is shown may still join two before
+ * it, and then there is room for one of them. */
 static size_t join_neighbours(const struct qr_search *search, struct qr_search_hit *hits, size_t hit_count,
                               struct passage *passages)
 {
@@ -242,9 +242,22 @@ static size_t join_neighbours(const struct qr_search *search, struct qr_search_h
         if (at < count) {
             join(&passages[at], &next);
             join_behind(passages, &count, at);
-        } else if (count < (size_t)search->top_k) {
+        } else {
             passages[count++] = next;
         }
+    }
+    return QR_MIN(count, (size_t)search->top_k);
+}
+
+/* What diversity put behind is not taken for being a neighbour: only as many hits as it takes. */
+static size_t join_diverse(const struct qr_search *search, struct qr_search_hit *hits, size_t hit_count,
+                           struct passage *passages)
+{
+    const size_t wanted = QR_MIN((size_t)search->top_k, hit_count);
+    size_t taken = wanted, count = join_neighbours(search, hits, taken, passages);
+    while (count < wanted && taken < hit_count) {
+        taken = QR_MIN(taken + wanted - count, hit_count);
+        count = join_neighbours(search, hits, taken, passages);
     }
     return count;
 }
@@ -258,7 +271,7 @@ static qr_rc make_passages(struct qr_searching *searching, struct qr_search_hit 
     if (!passages || !answer->hits) {
         return qr_search_out_of_memory(err);
     }
-    answer->count = join_neighbours(search, hits, count, passages);
+    answer->count = (search->diversity > 0 ? join_diverse : join_neighbours)(search, hits, count, passages);
     for (size_t i = 0; i < answer->count; i++) {
         passages[i].first = QR_MAX(passages[i].first - search->context, 0);
         passages[i].last += search->context;
@@ -266,7 +279,7 @@ static qr_rc make_passages(struct qr_searching *searching, struct qr_search_hit 
     return load_passages(searching, passages, answer->hits, &answer->count, err);
 }
 
-static qr_rc highlight(struct qr_searching *searching, qr_err *err)
+qr_rc qr_show_highlights(struct qr_searching *searching, qr_err *err)
 {
     struct qr_search_answer *answer = searching->answer;
     QR_TRY(qr_wanted_read(searching->tokenizer, &searching->query, searching->languages, searching->arena,
@@ -287,6 +300,5 @@ qr_rc qr_show(struct qr_searching *searching, const struct qr_fused *fused, size
     if (searching->search->diversity > 0) {
         QR_TRY(make_diverse(searching, &hits, &visible, err));
     }
-    QR_TRY(make_passages(searching, hits, visible, err));
-    return highlight(searching, err);
+    return make_passages(searching, hits, visible, err);
 }

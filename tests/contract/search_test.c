@@ -138,11 +138,31 @@ static void check_filters(struct library *library, qr_uuid folder)
     check_only(library, &search, "");
 }
 
+/* Also where what is typed leaves nothing of what the filter allows. */
+static void check_filters_of_nothing(struct library *library)
+{
+    struct qr_search search = library_search(library, "common");
+    const qr_uuid none = {0};
+    search.filter = (struct qr_search_filter){.item_ids = &none, .item_id_count = 0};
+    check_only(library, &search, "");
+    search.filter = (struct qr_search_filter){.types = QR_FILTER_NO_TYPE};
+    check_only(library, &search, "");
+    search = library_search(library, "common type:file");
+    search.filter.types = QR_BIT(QR_ITEM_NOTE);
+    check_only(library, &search, "");
+    search = library_search(library, "common type:note -type:note");
+    check_only(library, &search, "");
+    search = library_search(library, "common type:note");
+    search.filter.types = QR_BIT(QR_ITEM_NOTE) | QR_FILTER_NO_TYPE;
+    check_only(library, &search, "tagged");
+}
+
 QR_DB_TEST(filters_find_the_few_among_many_that_match_better)
 {
     struct library library;
     const qr_uuid folder = open_crowd(&library, t, "{}");
     check_filters(&library, folder);
+    check_filters_of_nothing(&library);
     library_close(&library);
 }
 
@@ -151,6 +171,7 @@ QR_DB_TEST(filters_hold_for_vectors_too)
     struct library library;
     const qr_uuid folder = open_crowd(&library, t, QR_SHOP_HASHED);
     check_filters(&library, folder);
+    check_filters_of_nothing(&library);
     library_close(&library);
 }
 
@@ -293,6 +314,44 @@ QR_DB_TEST(neighbours_become_one_passage_and_context_shows_those_beside)
     QR_CHECK_HAS("Paragraph 3 ", answer.hits[!joined_first].row.chunk.text.ptr);
     QR_CHECK_HAS("Paragraph 5 ", answer.hits[joined_first].row.chunk.text.ptr);
     QR_CHECK_HAS("Paragraph 7 ", answer.hits[joined_first].row.chunk.text.ptr);
+    library_close(&library);
+}
+
+enum { PAGES = 200 };
+
+/* One word in each of many chunks beside each other. */
+static void open_long_book(struct library *library, struct qr_test *t)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    library_open(library, t, "{" LIBRARY_SMALL ",\"embedding\":{\"provider\":\"hash\"}}");
+    for (int i = 0; i < PAGES; i++) {
+        qr_buf_printf(&text,
+                      "Paragraph %d is about plum, and goes on with words enough to fill a chunk of its own: ", i);
+        qr_buf_add_text(&text, "some more of them, and these, and those, until it is full.\n\n");
+    }
+    library_note(library, "book", text.data);
+    library_work(library);
+}
+
+QR_DB_TEST(joining_leaves_no_fewer_passages_than_there_are)
+{
+    static const enum qr_search_mode modes[] = {QR_MODE_TEXT, QR_MODE_VECTOR, QR_MODE_HYBRID};
+    struct library library;
+    open_long_book(&library, t);
+    struct qr_search search = library_search(&library, "plum");
+    search.keeps_chunks = false;
+    for (size_t i = 0; i < QR_COUNT(modes); i++) {
+        search.mode = modes[i];
+        search.diversity = 0;
+        search.top_k = 20;
+        QR_CHECK_INT(20, library_run(&library, &search).count);
+        search.diversity = 0.5;
+        QR_CHECK_INT(20, library_run(&library, &search).count);
+        search.diversity = 0;
+        search.top_k = QR_SEARCH_TOP_K_MAX;
+        const size_t count = library_run(&library, &search).count; /* each of at most five chunks */
+        QR_CHECK(count >= PAGES / 5 && count <= QR_SEARCH_TOP_K_MAX);
+    }
     library_close(&library);
 }
 

@@ -76,12 +76,27 @@ QR_TEST(what_a_search_does_not_know_is_refused)
         {"{\"query\":\"a\",\"filter\":{\"under\":\"x\"}}", "filter.under", 422},
         {"{\"query\":\"a\",\"filter\":{\"types\":[\"x\"]}}", "filter.types", 422},
         {"{\"query\":\"a\",\"filter\":{\"attributes\":1}}", "filter.attributes", 422},
+        {"{\"query\":\"a\",\"filter\":{\"path\":\"\"}}", "filter.path has 1 to", 422},
+        {"{\"query\":\"a\",\"filter\":{\"item_ids\":[],\"under\":\"01900000-0000-7000-8000-000000000000\"}}",
+         "not both", 422},
         {"{\"query\":\"a\",\"base_ids\":[]}", "base_ids", 400},
     };
     struct quire *quire = api_open_base(t);
     for (size_t i = 0; i < QR_COUNT(cases); i++) {
         api_check(quire, "POST", SEARCH, cases[i].body, cases[i].status, cases[i].has);
     }
+    quire_close(quire);
+}
+
+QR_TEST(an_empty_list_of_a_filter_lets_nothing_through)
+{
+    struct quire *quire = open_two_bases(t);
+    api_check(quire, "POST", SEARCH, "{\"query\":\"quince\",\"filter\":{}}", 200, "\"hits\":[{");
+    api_check(quire, "POST", SEARCH, "{\"query\":\"quince\",\"filter\":{\"types\":[\"note\"]}}", 200, "\"hits\":[{");
+    api_check(quire, "POST", SEARCH, "{\"query\":\"quince\",\"filter\":{\"item_ids\":[]}}", 200, "\"hits\":[]");
+    api_check(quire, "POST", SEARCH, "{\"query\":\"quince\",\"filter\":{\"types\":[]}}", 200, "\"hits\":[]");
+    api_check(quire, "POST", SEVERAL, "{\"base_ids\":[\"b\",\"c\"],\"query\":\"quince\",\"filter\":{\"types\":[]}}",
+              200, "\"hits\":[]");
     quire_close(quire);
 }
 

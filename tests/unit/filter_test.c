@@ -67,6 +67,9 @@ QR_TEST(an_item_passes_what_it_fulfils_and_nothing_else)
     QR_CHECK(!passes(&(struct qr_search_filter){.item_ids = &other, .item_id_count = 1}));
     QR_CHECK(passes(&(struct qr_search_filter){.types = QR_BIT(QR_ITEM_FILE) | QR_BIT(QR_ITEM_NOTE)}));
     QR_CHECK(!passes(&(struct qr_search_filter){.types = QR_BIT(QR_ITEM_NOTE)}));
+    QR_CHECK(!passes(&(struct qr_search_filter){.item_ids = &file, .item_id_count = 0}));
+    QR_CHECK(!passes(&(struct qr_search_filter){.types = QR_FILTER_NO_TYPE}));
+    QR_CHECK(passes(&(struct qr_search_filter){.types = QR_FILTER_NO_TYPE | QR_BIT(QR_ITEM_FILE)}));
     QR_CHECK(passes(&(struct qr_search_filter){.patterns = {{QR_STR("*.md"), false}}, .pattern_count = 1}));
     QR_CHECK(!passes(&(struct qr_search_filter){.patterns = {{QR_STR("*.md"), true}}, .pattern_count = 1}));
     QR_CHECK(passes_attributes("{\"year\":2024}"));
