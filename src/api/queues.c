@@ -51,6 +51,15 @@ static json_t *queue_json(enum qr_queue queue, const struct queue_view *view)
                      qr_json_time(view->paused_since_ms), "counts", counts, "ended", (json_int_t)view->ended);
 }
 
+static json_t *trouble_json(struct quire *quire)
+{
+    qr_err trouble;
+    qr_instance_trouble(quire, &trouble);
+    return trouble.code == QR_CODE_NONE
+               ? json_null()
+               : json_pack("{s:s, s:s}", "code", qr_code_info(trouble.code)->name, "message", trouble.msg);
+}
+
 qr_rc qr_route_queues_list(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
     struct queue_view views[QR_QUEUE_END] = {{0}};
@@ -65,7 +74,9 @@ qr_rc qr_route_queues_list(const struct qr_request *request, struct qr_reply *re
             data = NULL;
         }
     }
-    return qr_reply_with(reply, 200, json_pack("{s:o, s:n}", "data", data, "next_cursor"), err);
+    return qr_reply_with(
+        reply, 200, json_pack("{s:o, s:n, s:o}", "data", data, "next_cursor", "trouble", trouble_json(request->quire)),
+        err);
 }
 
 /* ---- pause and resume ---- */

@@ -190,3 +190,13 @@ void qr_instance_ended_jobs(struct quire *quire, uint64_t ret_ended[static QR_QU
     }
     memcpy(ret_ended, stats.ended, sizeof stats.ended);
 }
+
+void qr_instance_trouble(struct quire *quire, qr_err *ret_trouble)
+{
+    struct qr_runner_stats stats = {0};
+    QR_HOLD(&quire->work_lock);
+    if (quire->work && quire->work->runner) {
+        qr_runner_stats(quire->work->runner, &stats);
+    }
+    *ret_trouble = stats.trouble;
+}

@@ -36,6 +36,11 @@ static qr_rc unknown_option(const struct cli *cli, qr_str name, qr_err *err)
         return qr_fail(err, QR_CODE_USAGE, "no option is called %.*s; did you mean %s?", QR_STR_ARG(name),
                        nearest.name.ptr);
     }
+    if (cli->command && cli->command->args_max) {
+        return qr_fail(err, QR_CODE_USAGE,
+                       "no option is called %.*s; if it is none, write -- before it: quire %s -- %.*s",
+                       QR_STR_ARG(name), cli->command->name, QR_STR_ARG(name));
+    }
     return qr_fail(err, QR_CODE_USAGE, "no option is called %.*s", QR_STR_ARG(name));
 }
 

@@ -3,6 +3,8 @@
 #include "cli/items.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +48,21 @@ static qr_rc make_note(const struct cli *cli, json_t **ret_payload, qr_err *err)
     return *ret_payload ? QR_OK : qr_fail(err, QR_CODE_INVALID_VALUE, "--name is not UTF-8");
 }
 
+/* A link to a file stands for the file: what is read never follows links, so that nothing is read by one in a folder. */
+static qr_rc find_file(const char *word, struct qr_buf *path, qr_err *err)
+{
+    struct stat status;
+    if (lstat(word, &status) != 0 || !S_ISLNK(status.st_mode)) {
+        return cli_absolute_path(word, path, err);
+    }
+    char target[PATH_MAX];
+    if (!realpath(word, target)) {
+        return qr_fail_errno(err, errno, "cannot follow %s", word);
+    }
+    qr_buf_add_text(path, target);
+    return qr_buf_check(path, err);
+}
+
 /* A path that is not there is more likely mistyped than meant. */
 static qr_rc make_path(const char *word, json_t **ret_payload, qr_err *err)
 {
@@ -59,7 +76,7 @@ static qr_rc make_path(const char *word, json_t **ret_payload, qr_err *err)
     if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode)) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "%s is neither a file nor a folder", word);
     }
-    QR_TRY(cli_absolute_path(word, &path, err));
+    QR_TRY(S_ISDIR(status.st_mode) ? cli_absolute_path(word, &path, err) : find_file(word, &path, err));
     *ret_payload = json_pack("{s:s, s:s}", "type", S_ISDIR(status.st_mode) ? "directory" : "file", "path", path.data);
     return *ret_payload ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
 }

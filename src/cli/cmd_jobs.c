@@ -132,6 +132,12 @@ static int print_queues(const struct cli *cli QR_UNUSED, const json_t *answer)
         const struct cli_time since = cli_short_time(queue, "paused_since");
         printf("%s%s\n", since.text[0] ? "  " : "", since.text);
     }
+    const json_t *trouble = json_object_get(answer, "trouble");
+    if (json_is_object(trouble)) {
+        fputs("no job can begin or end now: ", stdout);
+        cli_print_safe(cli_text(trouble, "message"));
+        printf(" (%s)\n", cli_text(trouble, "code"));
+    }
     return 0;
 }
 

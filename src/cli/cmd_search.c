@@ -2,7 +2,11 @@
 #include "cli/items.h"
 #include "cli/paint.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* the order of the command's options */
@@ -274,7 +278,55 @@ static int print_hits(struct cli *cli, const json_t *answer)
 
 /* ---- opening ---- */
 
-/* In the editor at the line, where there is one; else by what the desktop has for it. Returns only on failure. */
+/* As a shell runs `EDITOR +12 FILE`: it may have arguments, and quotes. A Ctrl-C meanwhile is the editor's. Returns what
+ * waitpid says, or -1. */
+static int run_editor(const char *editor, const char *line, const char *file)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf script = {0};
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    posix_spawnattr_t attributes;
+    sigset_t interrupts;
+    pid_t pid;
+    int status = -1;
+    qr_buf_printf(&script, "%s \"$@\"", editor);
+    if (script.failed != QR_CODE_NONE || posix_spawnattr_init(&attributes) != 0) {
+        return -1;
+    }
+    char *const argv[] = {(char[]){"sh"},          (char[]){"-c"},          script.data, (char[]){"sh"},
+                          (char *)(uintptr_t)line, (char *)(uintptr_t)file, NULL};
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    posix_spawnattr_setsigdefault(&attributes, &interrupts);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    sigaction(SIGINT, &ignore, &before);
+    if (posix_spawn(&pid, "/bin/sh", NULL, &attributes, argv, environ) == 0) {
+        (void)TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
+    }
+    sigaction(SIGINT, &before, NULL);
+    posix_spawnattr_destroy(&attributes);
+    return status;
+}
+
+static int open_in_editor(const struct cli *cli, const char *editor, const char *line, const char *file)
+{
+    enum { NOT_TO_BE_RUN = 126, NOT_THERE = 127 }; /* of a shell */
+    const int status = run_editor(editor, line, file);
+    const bool has_ended = status >= 0 && WIFEXITED(status);
+    qr_err err;
+    if (has_ended && WEXITSTATUS(status) == 0) {
+        return 0;
+    }
+    if (status < 0 || (has_ended && WEXITSTATUS(status) >= NOT_TO_BE_RUN && WEXITSTATUS(status) <= NOT_THERE)) {
+        qr_fail(&err, QR_CODE_USAGE, "the editor cannot be run: %s (of VISUAL or EDITOR)", editor);
+    } else if (has_ended) {
+        qr_fail(&err, QR_CODE_USAGE, "the editor %s ended with %d", editor, WEXITSTATUS(status));
+    } else {
+        qr_fail(&err, QR_CODE_USAGE, "the editor %s was ended by a signal: %s", editor, sigdescr_np(WTERMSIG(status)));
+    }
+    return cli_fail(cli, &err);
+}
+
+/* In the editor at the line, where there is one; else by what the desktop has for it. */
 static int open_hit(struct cli *cli, const json_t *hit)
 {
     const char *editor = getenv("VISUAL") ? getenv("VISUAL") : getenv("EDITOR");
@@ -289,27 +341,27 @@ static int open_hit(struct cli *cli, const json_t *hit)
     fflush(stdout);
     cli_close(cli);
     if (editor && editor[0] && source[0] == '/') {
-        execlp(editor, editor, line, source, (char *)NULL);
+        return open_in_editor(cli, editor, line, source);
     }
     execlp("xdg-open", "xdg-open", uri, (char *)NULL);
-    qr_fail(&err, QR_CODE_UNAVAILABLE, "no program to open %s: set EDITOR to one", uri);
+    qr_fail(&err, QR_CODE_UNAVAILABLE,
+            source[0] == '/' ? "no program to open %s: set EDITOR to one"
+                             : "no program to open %s: xdg-open is not there",
+            uri);
     return cli_fail(cli, &err);
 }
 
 static int finish(struct cli *cli, const json_t *answer)
 {
-    int64_t number = 1;
+    int64_t number = 0;
     qr_err err;
     if (cli->json || !cli->values[OPTION_OPEN]) {
         return cli->json ? cli_print_json(cli, json_deep_copy(answer)) : print_hits(cli, answer);
     }
     const json_t *hits = json_object_get(answer, "hits");
-    if (!qr_str_to_i64(qr_str_of(cli->values[OPTION_OPEN]), &number)) {
-        qr_fail(&err, QR_CODE_USAGE, "--open takes the number of a hit, as in --open 1");
-        return cli_fail(cli, &err);
-    }
     const size_t count = json_array_size(hits);
-    if (number < 1 || (size_t)number > count) {
+    (void)qr_str_to_i64(qr_str_of(cli->values[OPTION_OPEN]), &number);
+    if ((size_t)number > count) {
         qr_fail(&err, QR_CODE_NOT_FOUND, "there is no hit %lld: %zu %s found", (long long)number, count,
                 count == 1 ? "was" : "were");
         return cli_fail(cli, &err);
@@ -379,12 +431,30 @@ static qr_rc make_body(const struct cli *cli, const json_t *under, struct qr_buf
     return qr_json_write(request, body, err);
 }
 
+static qr_rc check_open(const struct cli *cli, qr_err *err)
+{
+    int64_t number;
+    if (!cli->values[OPTION_OPEN]) {
+        return QR_OK;
+    }
+    if (cli->json) {
+        return qr_fail(err, QR_CODE_USAGE,
+                       "--open and --json do not go together: the one opens a hit, the other prints all");
+    }
+    return qr_str_to_i64(qr_str_of(cli->values[OPTION_OPEN]), &number) && number >= 1
+               ? QR_OK
+               : qr_fail(err, QR_CODE_USAGE, "--open takes the number of a hit, 1 or more, as in --open 1");
+}
+
 static int search(struct cli *cli)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf body = {0};
     QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
     QR_JSON *answer = NULL, *under = NULL;
     qr_err err = {0};
+    if (check_open(cli, &err) != QR_OK) {
+        return cli_fail(cli, &err);
+    }
     int exit_code = cli->values[OPTION_UNDER] ? cli_find_item(cli, cli->values[OPTION_UNDER], &under) : 0;
     if (exit_code) {
         return exit_code;

@@ -216,7 +216,7 @@ const struct cli_command cli_commands[] = {
                  .choices = "auto text vector hybrid"},
                 {"--under", "ITEM", "Only in this folder."},
                 {"--context", "N", "Show so many neighbours of each passage too, up to 10."},
-                {"--open", "N", "Open the N-th hit at its line, in $EDITOR or what the desktop has."},
+                {"--open", "N", "Open the N-th hit at its line, in $VISUAL, $EDITOR or what the desktop has."},
                 {"--explain", NULL, "Say what was searched for, and why a hit stands where it stands."},
             },
         .run = cmd_search,
@@ -252,7 +252,8 @@ const struct cli_command cli_commands[] = {
         .args_max = 500,
         .doc = "Runs what is pending, and returns when it is done.",
         .details = "Where another process runs jobs, waits for that one. Without ITEM waits for everything, of all "
-                   "bases. Ends with 1 when something failed.",
+                   "bases, but for old states that are kept half a minute for whoever reads them. When nothing "
+                   "ends for some seconds, says why. Ends with 1 when something failed.",
         .options = {BASE_OPTION},
         .run = cmd_wait,
     },

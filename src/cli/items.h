@@ -60,7 +60,8 @@ void cli_print_tally(const struct cli *cli, const struct cli_tally *tally, int64
 /* " -b BASE", to be copied into a command; nothing of the default or NULL. */
 void cli_print_base_option(const char *base);
 
-/* Jobs of a queue that somebody waits for. Deletes that are put off are not among them: they clean up behind the scenes. */
+/* Jobs of a queue that somebody waits for. Deletes that are put off are not among them: most of them are purges, which clean
+ * up behind the scenes; cli_wait_for_all looks at each. */
 struct cli_todo {
     long long now, later; /* queued and running; blocked and put off */
 };
@@ -78,6 +79,7 @@ struct cli_work {
     bool is_running;             /* jobs, here */
     int pause_ms;                /* before the next look */
     int64_t began_ms;
+    int64_t asked_ms; /* when it was last asked why nothing ends */
     struct cli_progress progress;
     struct cli_tally tally; /* of what was told already */
 };

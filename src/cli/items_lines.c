@@ -21,9 +21,10 @@ static long long count_of(const json_t *counts, const char *state)
 struct cli_todo cli_todo_of(const json_t *queue)
 {
     const json_t *counts = json_object_get(queue, "counts");
-    struct cli_todo todo = {.now = count_of(counts, "queued") + count_of(counts, "running")};
+    struct cli_todo todo = {.now = count_of(counts, "queued") + count_of(counts, "running"),
+                            .later = count_of(counts, "blocked")};
     if (!cli_is(queue, "name", "delete")) {
-        todo.later = count_of(counts, "blocked") + count_of(counts, "scheduled");
+        todo.later += count_of(counts, "scheduled");
     }
     return todo;
 }

@@ -69,7 +69,8 @@ enum {
 
 struct failures {
     struct cli_failures counts;
-    json_t *shown; /* the first of them */
+    long long files; /* of them; the others are folders */
+    json_t *shown;   /* the first of them */
     int shown_max;
     int requests_left;
 };
@@ -97,6 +98,7 @@ static void add_failure(struct cli *cli, json_t *item, struct failures *failures
     const json_t *error = json_object_get(item, "error");
     if (json_is_object(error)) {
         const long long of_code = add_code(&failures->counts, cli_text(error, "code"), 1);
+        failures->files += !is_folder(item);
         if (of_code <= SHOWN_OF_CODE_MAX && (int)json_array_size(failures->shown) < failures->shown_max) {
             json_array_append(failures->shown, item);
         }
@@ -191,8 +193,8 @@ static void add_to_tally(struct cli_tally *tally, long long files, long long chu
     tally->failures.is_more = tally->failures.is_more || failures->is_more;
 }
 
-/* "completed  /usr/share/doc  31,204 files, 48,100 chunks in 41 s; 12 failed: unsupported_type 10, too_large 2". What has
- * failed in it is not the whole folder's failure. */
+/* "failed     /usr/share/doc  31,192 files, 48,100 chunks in 41 s; 12 failed: unsupported_type 10, too_large 2": the status
+ * that `quire ls` shows, and the files that can be found. */
 static void print_folder(struct cli *cli, const json_t *folder, int64_t took_ms, struct cli_tally *tally)
 {
     QR_JSON *shown = json_array();
@@ -205,8 +207,8 @@ static void print_folder(struct cli *cli, const json_t *folder, int64_t took_ms,
         add_failures_below(cli, folder, &failures);
     }
     failures.counts.is_more = failures.requests_left < 0;
-    cli_print_status(chunks || failures.counts.count < files ? "completed" : cli_text(folder, "status"),
-                     STATUS_COLUMNS);
+    files = QR_MAX(files - failures.files, 0LL);
+    cli_print_status(cli_text(folder, "status"), STATUS_COLUMNS);
     cli_print_safe(title_of(folder));
     fputs("  ", stdout);
     if (is_known) {
@@ -236,7 +238,7 @@ void cli_print_outcome(struct cli *cli, const json_t *item, int64_t took_ms, str
         add_code(&failures, cli_text(error, "code"), 1);
         tally->shown++;
     }
-    add_to_tally(tally, is_folder(item) ? 0 : 1, cli_number(item, "chunk_count"), &failures);
+    add_to_tally(tally, is_folder(item) || json_is_object(error) ? 0 : 1, cli_number(item, "chunk_count"), &failures);
 }
 
 /* ---- the end ---- */

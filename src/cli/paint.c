@@ -89,3 +89,39 @@ void cli_print_status(const char *status, int width)
     printf("%s%s%s%*s", cli_style_code(stdout, style_of_status(status)), status, cli_style_code(stdout, CLI_PLAIN),
            QR_MAX(width - (int)strlen(status), 0), "");
 }
+
+/* ---- foreign text ---- */
+
+/* C0, C1 and DEL move cursors; the characters that turn the direction of text let one thing look like another. */
+static bool is_safe_to_print(qr_str character)
+{
+    static const char *const turning[] = {"\u202A", "\u202B", "\u202C", "\u202D", "\u202E",
+                                          "\u2066", "\u2067", "\u2068", "\u2069"};
+    const unsigned char first = (unsigned char)character.ptr[0];
+    bool is_safe = first >= ' ' && first != 0x7f && !(first == 0xC2 && (unsigned char)character.ptr[1] < 0xA0);
+    for (size_t i = 0; i < QR_COUNT(turning); i++) {
+        is_safe = is_safe && !qr_str_equal(character, qr_str_of(turning[i]));
+    }
+    return is_safe;
+}
+
+qr_str cli_next_safe(qr_str *rest)
+{
+    const qr_str character = {rest->ptr, qr_utf8_char_len(*rest)}; /* of none: not UTF-8 */
+    const bool is_safe = character.len > 0 && is_safe_to_print(character);
+    const size_t used = QR_MAX(character.len, (size_t)1);
+    *rest = (qr_str){rest->ptr + used, rest->len - used};
+    return is_safe ? character : QR_STR("?");
+}
+
+void cli_add_safe(struct qr_buf *out, const char *text, int columns)
+{
+    for (qr_str rest = qr_str_of(text); rest.len > 0 && columns > 0; columns--) {
+        const qr_str character = cli_next_safe(&rest);
+        if (columns == 1 && rest.len > 0) {
+            qr_buf_add_text(out, cli_has_unicode() ? "…" : ">");
+        } else {
+            qr_buf_add(out, character);
+        }
+    }
+}

@@ -18,3 +18,9 @@ bool cli_has_terminal(FILE *stream);
 bool cli_has_unicode(void);
 /* Columns of the terminal, by COLUMNS first; 80 where that is not known. */
 int cli_columns(FILE *stream);
+
+/* The next character of a foreign text, which is not empty, and takes it off; '?' for what would move a cursor, begin a line or
+ * turn text. */
+qr_str cli_next_safe(qr_str *rest);
+/* All of the text that way, cut to so many characters. */
+void cli_add_safe(struct qr_buf *out, const char *text, int columns);

@@ -3,11 +3,14 @@
 
 #include "cli/paint.h"
 
+#include <limits.h>
+
 enum {
     SAMPLE_EVERY_MS = 500,
     RATE_AFTER_MS = 700,  /* one sample more than the shortest time that says something */
     DRAW_AFTER_MS = 300,  /* what is done by then needs no bar */
     LINE_EVERY_MS = 5000, /* on a pipe */
+    STALLED_AFTER_MS = 3000,
     NAME_COLUMNS = 11,
     TAIL_COLUMNS = 46, /* counts, rate and time left, mostly */
     BAR_MIN = 8,
@@ -115,7 +118,12 @@ void cli_progress_see(struct cli_progress *progress, const struct cli_seen *seen
         return;
     }
     /* another process took over and counts from 0 */
-    stage->done += seen->ended >= stage->ended ? seen->ended - stage->ended : seen->ended;
+    const long long ended = seen->ended >= stage->ended ? seen->ended - stage->ended : seen->ended;
+    if (ended || !progress->moved_ms) {
+        progress->moved_ms = now_ms;
+        progress->waiting.text[0] = '\0';
+    }
+    stage->done += ended;
     stage->ended = seen->ended;
     stage->left = seen->left;
     stage->is_more = seen->is_more;
@@ -134,6 +142,24 @@ long long cli_progress_done(const struct cli_progress *progress, const char *que
         sum += !queue || strcmp(progress->stages[i].queue, queue) == 0 ? progress->stages[i].done : 0;
     }
     return sum;
+}
+
+/* ---- what holds it up ---- */
+
+bool cli_progress_is_stalled(const struct cli_progress *progress, int64_t now_ms)
+{
+    return progress->moved_ms && now_ms - progress->moved_ms >= STALLED_AFTER_MS;
+}
+
+void cli_progress_explain(struct cli_progress *progress, const char *code, const char *message)
+{
+    struct cli_reason *waiting = &progress->waiting;
+    const qr_code known = qr_code_find(code);
+    const size_t len = strlen(message);
+    snprintf(waiting->text, sizeof waiting->text, "waiting: %.*s (%s)", (int)(len - (len && message[len - 1] == '.')),
+             message, code);
+    waiting->advice = known == QR_CODE_COUNT || known == QR_CODE_UNAVAILABLE ? "It is tried again by itself."
+                                                                             : qr_code_info(known)->advice;
 }
 
 /* ---- what is said of a stage ---- */
@@ -219,6 +245,20 @@ static void add_erasing(const struct cli_progress *progress, struct qr_buf *out)
     }
 }
 
+/* Returns the count of lines. */
+static int add_reason(const struct cli_reason *reason, const struct cli_screen *screen, int lines_above,
+                      struct qr_buf *out)
+{
+    if (!reason->text[0]) {
+        return 0;
+    }
+    qr_buf_add_text(out, lines_above ? "\n" : "");
+    cli_add_safe(out, reason->text, screen->columns - CTRL_C_COLUMNS);
+    qr_buf_add_text(out, "\n  ");
+    cli_add_safe(out, reason->advice, screen->columns - CTRL_C_COLUMNS - 2);
+    return 2;
+}
+
 static void draw(struct cli_progress *progress, int64_t now_ms)
 {
     const struct cli_screen screen = {cli_columns(stderr), cli_has_unicode(), cli_style_code(stderr, CLI_GOOD)[0]};
@@ -232,6 +272,7 @@ static void draw(struct cli_progress *progress, int64_t now_ms)
             cli_stage_write_bar(&stage, now_ms, &screen, &out);
         }
     }
+    lines += add_reason(&progress->waiting, &screen, lines, &out);
     if (out.failed == QR_CODE_NONE && out.len) {
         fputs(out.data, stderr);
         progress->drawn = lines;
@@ -266,6 +307,20 @@ static void print_line(const struct cli_progress *progress, int64_t now_ms)
     }
 }
 
+/* Once, and when it is another, but not for each of many files. */
+static void print_reason(struct cli_progress *progress, int64_t now_ms)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf line = {0};
+    if (!progress->waiting.text[0] || strcmp(progress->waiting.text, progress->told_waiting.text) == 0 ||
+        (progress->told_waiting_ms && now_ms - progress->told_waiting_ms < LINE_EVERY_MS)) {
+        return;
+    }
+    progress->told_waiting = progress->waiting;
+    progress->told_waiting_ms = now_ms;
+    cli_add_safe(&line, progress->waiting.text, INT_MAX);
+    fprintf(stderr, "%s. %s\n", qr_buf_str(&line).ptr, progress->waiting.advice);
+}
+
 void cli_progress_tell(struct cli_progress *progress, int64_t now_ms)
 {
     progress->told_ms = progress->told_ms ? progress->told_ms : now_ms;
@@ -273,7 +328,10 @@ void cli_progress_tell(struct cli_progress *progress, int64_t now_ms)
         if (now_ms - progress->began_ms >= DRAW_AFTER_MS) {
             draw(progress, now_ms);
         }
-    } else if (now_ms - progress->told_ms >= LINE_EVERY_MS) {
+        return;
+    }
+    print_reason(progress, now_ms);
+    if (now_ms - progress->told_ms >= LINE_EVERY_MS) {
         progress->told_ms = now_ms;
         print_line(progress, now_ms);
     }

@@ -30,6 +30,12 @@ struct cli_progress {
     int64_t began_ms, told_ms; /* 0 = not yet */
     bool counts_from_zero;     /* this process runs the jobs: all that end were waited for */
     int drawn;                 /* lines on the terminal, which the next ones replace */
+    int64_t moved_ms;          /* when a job was last seen to have ended */
+    struct cli_reason {
+        char text[640];     /* "waiting: MESSAGE (CODE)"; "" = not known, or nobody has to know */
+        const char *advice; /* what to do, a sentence */
+    } waiting, told_waiting;
+    int64_t told_waiting_ms; /* on a pipe; 0 = never */
 };
 
 /* How lines are to look. */
@@ -39,6 +45,10 @@ struct cli_screen {
 };
 
 void cli_progress_see(struct cli_progress *progress, const struct cli_seen *seen, int64_t now_ms);
+/* True when no job has ended for some seconds. */
+bool cli_progress_is_stalled(const struct cli_progress *progress, int64_t now_ms);
+/* Why that is, which is told until a job ends or it is something else. */
+void cli_progress_explain(struct cli_progress *progress, const char *code, const char *message);
 /* Draws or prints it on standard error, when it is time to. */
 void cli_progress_tell(struct cli_progress *progress, int64_t now_ms);
 /* Takes what was drawn from the terminal. */

@@ -7,28 +7,12 @@
 
 /* ---- errors ---- */
 
-/* C0, C1 and DEL move cursors; the characters that turn the direction of text let one thing look like another. */
-static bool is_safe_to_print(qr_str character)
-{
-    static const char *const turning[] = {"\u202A", "\u202B", "\u202C", "\u202D", "\u202E",
-                                          "\u2066", "\u2067", "\u2068", "\u2069"};
-    const unsigned char first = (unsigned char)character.ptr[0];
-    bool is_safe = first >= ' ' && first != 0x7f && !(first == 0xC2 && (unsigned char)character.ptr[1] < 0xA0);
-    for (size_t i = 0; i < QR_COUNT(turning); i++) {
-        is_safe = is_safe && !qr_str_equal(character, qr_str_of(turning[i]));
-    }
-    return is_safe;
-}
-
 /* A message may quote what was typed or read: no byte of it may move a cursor or begin a line. */
 static void print_safe(FILE *out, const char *text)
 {
     for (qr_str rest = qr_str_of(text); rest.len > 0;) {
-        const qr_str character = {rest.ptr, qr_utf8_char_len(rest)}; /* of none: not UTF-8 */
-        const bool is_safe = character.len > 0 && is_safe_to_print(character);
-        fprintf(out, "%.*s", is_safe ? (int)character.len : 1, is_safe ? character.ptr : "?");
-        const size_t used = QR_MAX(character.len, (size_t)1);
-        rest = (qr_str){rest.ptr + used, rest.len - used};
+        const qr_str character = cli_next_safe(&rest);
+        fprintf(out, "%.*s", QR_STR_ARG(character));
     }
 }
 

@@ -9,6 +9,7 @@
 enum {
     PAUSE_MS_MIN = 10, /* grows, so that a note is done at once and a folder costs nothing to watch */
     PAUSE_MS_MAX = 200,
+    ASK_EVERY_MS = 1000,
     GRACE_MS = 2000, /* for what still runs when we stop; then it goes back to its queue */
 };
 
@@ -117,11 +118,49 @@ static int look_for_answer(struct cli_work *work, const char *path, json_t **ret
 
 /* ---- telling ---- */
 
-static void tell_progress(struct cli_work *work, const json_t *queues)
+/* The newest job in this state that says why it waits, or what its last attempt failed of. */
+static bool explain_by_jobs(struct cli_work *work, const char *state)
+{
+    char path[64];
+    QR_JSON *answer = NULL;
+    const json_t *job;
+    size_t i;
+    int status = 0;
+    snprintf(path, sizeof path, "/api/v1/jobs?limit=20&state=%s", state);
+    if (cli_ask(work->cli, "GET", path, NULL, &status, &answer, NULL) != QR_OK || status != 200) {
+        return false; /* the next look at the queues reports what this is */
+    }
+    json_array_foreach(json_object_get(answer, "data"), i, job)
+    {
+        const json_t *reason = json_object_get(job, "reason");
+        if (cli_text(reason, "message")[0]) {
+            cli_progress_explain(&work->progress, cli_text(reason, "code"), cli_text(reason, "message"));
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Nobody should have to guess why nothing ends: the storage's trouble comes first, since jobs cannot even write down theirs. */
+static void ask_why(struct cli_work *work, const json_t *trouble, int64_t now_ms)
+{
+    if (!cli_progress_is_stalled(&work->progress, now_ms) || now_ms - work->asked_ms < ASK_EVERY_MS) {
+        return;
+    }
+    work->asked_ms = now_ms;
+    if (json_is_object(trouble)) {
+        cli_progress_explain(&work->progress, cli_text(trouble, "code"), cli_text(trouble, "message"));
+    } else if (!explain_by_jobs(work, "scheduled") && !explain_by_jobs(work, "running")) {
+        work->progress.waiting.text[0] = '\0'; /* what it was is over: something takes long, no more */
+    }
+}
+
+static void tell_progress(struct cli_work *work, const json_t *answer)
 {
     const int64_t now_ms = qr_clock_mono_ms(qr_clock_system());
-    cli_see_queues(&work->progress, queues, now_ms);
+    cli_see_queues(&work->progress, json_object_get(answer, "data"), now_ms);
     if (!work->cli->json) {
+        ask_why(work, json_object_get(answer, "trouble"), now_ms);
         cli_progress_tell(&work->progress, now_ms);
     }
 }
@@ -162,7 +201,7 @@ static int look_at_queues(struct cli_work *work, struct cli_todo *ret_sum)
         ret_sum->later += todo.later;
     }
     if (exit_code == 0) {
-        tell_progress(work, queues);
+        tell_progress(work, answer);
     }
     return exit_code;
 }
@@ -186,6 +225,39 @@ static int require_bases_work(struct cli_work *work)
     return exit_code;
 }
 
+/* A delete that rests or is tried again is waited for; a purge only when it is due, since it waits half a minute for readers
+ * of what it takes away. Looked at when all else is done. */
+static bool is_awaited(const json_t *job)
+{
+    char now[QR_TIME_TEXT_SIZE];
+    qr_time_format(qr_clock_wall_ms(qr_clock_system()), now);
+    return !cli_is(job, "type", "purge") || strcmp(cli_text(job, "run_at"), now) <= 0;
+}
+
+static int look_for_deletes(struct cli_work *work, bool *ret_has)
+{
+    char cursor[64] = "";
+    *ret_has = false;
+    do {
+        QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+        QR_JSON *answer = NULL;
+        const json_t *job;
+        size_t i;
+        qr_buf_printf(&path, "/api/v1/jobs?limit=200&queue=delete&state=scheduled%s%s", cursor[0] ? "&cursor=" : "",
+                      cursor);
+        const int exit_code = look_for_answer(work, qr_buf_str(&path).ptr, &answer);
+        if (exit_code) {
+            return exit_code;
+        }
+        json_array_foreach(json_object_get(answer, "data"), i, job)
+        {
+            *ret_has = *ret_has || is_awaited(job);
+        }
+        snprintf(cursor, sizeof cursor, "%s", cli_text(answer, "next_cursor"));
+    } while (cursor[0] && !*ret_has);
+    return 0;
+}
+
 enum cli_wait cli_wait_for_all(struct cli_work *work, int *ret_exit_code)
 {
     for (;;) {
@@ -194,7 +266,11 @@ enum cli_wait cli_wait_for_all(struct cli_work *work, int *ret_exit_code)
         if (*ret_exit_code == 0 && todo.now == 0 && todo.later > 0) {
             *ret_exit_code = require_bases_work(work);
         }
-        if (*ret_exit_code || todo.now + todo.later == 0) {
+        bool has_delete = false;
+        if (*ret_exit_code == 0 && todo.now + todo.later == 0) {
+            *ret_exit_code = look_for_deletes(work, &has_delete);
+        }
+        if (*ret_exit_code || (todo.now + todo.later == 0 && !has_delete)) {
             return *ret_exit_code ? CLI_WAIT_FAILED : CLI_WAIT_DONE;
         }
         if (pause_or_end(work)) {

@@ -99,7 +99,7 @@ static qr_rc start_child(struct qr_reader *reader, struct qr_child *ret_child, q
         return qr_fail(err, order.err.code, "%s", order.err.msg);
     }
     *ret_child = order.child;
-    return qr_child_greet(ret_child, reader->program, err);
+    return qr_child_greet(ret_child, err);
 }
 
 /* ---- taking and giving back ---- */

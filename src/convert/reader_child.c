@@ -91,7 +91,7 @@ static int set_slice(int socket)
 qr_rc qr_child_start(struct qr_child *child, const char *program, char *const *env, qr_err *err)
 {
     int ends[2];
-    *child = (struct qr_child){.pid_fd = -1, .socket = -1};
+    *child = (struct qr_child){.program = program, .pid_fd = -1, .socket = -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
         return fail_start(program, errno, err);
     }
@@ -144,9 +144,17 @@ void qr_child_end(struct qr_child *child)
     close_files(child);
 }
 
+/* Of another program than ours, which the settings may name. */
+static const char *name_of(const struct qr_child *child)
+{
+    const char *slash = strrchr(child->program, '/');
+    return slash ? slash + 1 : child->program;
+}
+
 /* It closed its socket: waits until it has ended by itself, to learn how. */
 static qr_rc explain_end(struct qr_child *child, qr_err *err)
 {
+    const char *when = child->is_ready ? "while it read this" : "before it was ready";
     int status = 0;
     struct pollfd end = {.fd = child->pid_fd, .events = POLLIN};
     (void)TEMP_FAILURE_RETRY(poll(&end, 1, FAREWELL_MS_MAX));
@@ -159,10 +167,10 @@ static qr_rc explain_end(struct qr_child *child, qr_err *err)
         return qr_fail(err, QR_CODE_TIMEOUT, "reading it took longer than a file may take");
     }
     if (is_known && WIFSIGNALED(status)) {
-        return qr_fail(err, QR_CODE_CRASHED_WORKER, "quire-reader died while it read this: %s",
+        return qr_fail(err, QR_CODE_CRASHED_WORKER, "%s died %s: %s", name_of(child), when,
                        sigdescr_np(WTERMSIG(status)));
     }
-    return qr_fail(err, QR_CODE_CRASHED_WORKER, "quire-reader ended while it read this, with %d",
+    return qr_fail(err, QR_CODE_CRASHED_WORKER, "%s ended %s, with %d", name_of(child), when,
                    is_known ? WEXITSTATUS(status) : -1);
 }
 
@@ -171,12 +179,14 @@ static qr_rc explain_end(struct qr_child *child, qr_err *err)
 static qr_rc look_up(const struct wait *wait, qr_err *err)
 {
     const struct qr_reader_limits *limits = wait->limits;
+    if (!limits && qr_thread_mono_us() >= wait->deadline_us) {
+        return qr_fail(err, QR_CODE_TIMEOUT, "it was not ready after %d s", GREET_MS_MAX / 1000);
+    }
     if (limits && limits->is_cancelled && limits->is_cancelled(limits->arg)) {
         return qr_fail(err, QR_CODE_CANCELLED, "reading it was cancelled");
     }
-    if (qr_thread_mono_us() >= wait->deadline_us) {
-        return qr_fail(err, QR_CODE_TIMEOUT, "reading it took longer than %lld ms",
-                       (long long)(limits ? limits->timeout_ms : GREET_MS_MAX));
+    if (limits && qr_thread_mono_us() >= wait->deadline_us) {
+        return qr_fail(err, QR_CODE_TIMEOUT, "reading it took longer than %lld ms", (long long)limits->timeout_ms);
     }
     return QR_OK;
 }
@@ -259,16 +269,17 @@ static size_t page_bytes(int64_t count)
     return (size_t)count * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static qr_rc check_hello(const struct qr_reader_hello *hello, const char *program, qr_err *err)
+static qr_rc check_hello(const struct qr_child *child, const struct qr_reader_hello *hello, qr_err *err)
 {
     if (hello->magic != QR_READER_MAGIC || hello->protocol != QR_READER_PROTOCOL ||
         strncmp(hello->version, QUIRE_VERSION, sizeof hello->version) != 0) {
-        return qr_fail(err, QR_CODE_UNAVAILABLE, "%s is not of this version of Quire, " QUIRE_VERSION, program);
+        return qr_fail(err, QR_CODE_UNAVAILABLE, "%s is not the reader of this version of Quire, " QUIRE_VERSION,
+                       child->program);
     }
     return QR_OK;
 }
 
-qr_rc qr_child_greet(struct qr_child *child, const char *program, qr_err *err)
+qr_rc qr_child_greet(struct qr_child *child, qr_err *err)
 {
     const struct wait wait = {qr_thread_mono_us() + GREET_MS_MAX * INT64_C(1000), NULL};
     struct qr_reader_hello hello;
@@ -276,13 +287,14 @@ qr_rc qr_child_greet(struct qr_child *child, const char *program, qr_err *err)
     qr_rc rc = receive(child, &hello, sizeof hello, &wait, &failure);
     if (rc != QR_OK) { /* whatever it was, it was not a file's fault */
         qr_child_end(child);
-        return qr_fail(err, QR_CODE_UNAVAILABLE, "%s did not become ready: %s", program, failure.msg);
+        return qr_fail(err, QR_CODE_UNAVAILABLE, "cannot use %s as reader.program: %s", child->program, failure.msg);
     }
-    rc = check_hello(&hello, program, err);
+    rc = check_hello(child, &hello, err);
     if (rc != QR_OK) {
         qr_child_end(child);
         return rc;
     }
+    child->is_ready = true;
     child->protections = hello.protections;
     child->landlock_abi = hello.landlock_abi;
     child->start_bytes = page_bytes(memory_of(child).all_pages);
@@ -344,7 +356,7 @@ static qr_rc hear(struct qr_child *child, struct qr_arena *arena, const struct w
     struct qr_reader_answer head;
     QR_TRY(receive(child, &head, sizeof head, wait, err));
     if (head.magic != QR_READER_MAGIC) {
-        return qr_fail(err, QR_CODE_CRASHED_WORKER, "the answer of quire-reader makes no sense: it is none");
+        return qr_fail(err, QR_CODE_CRASHED_WORKER, "the answer of %s makes no sense: it is none", name_of(child));
     }
     if (head.len > qr_answer_bytes_max(text_bytes_max)) {
         return qr_fail(err, QR_CODE_LIMIT_EXCEEDED, "its text is longer than %zu bytes", text_bytes_max);

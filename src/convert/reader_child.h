@@ -7,12 +7,14 @@
 #include <time.h>
 
 struct qr_child {
+    const char *program; /* the pool's */
     pid_t pid;
     int pid_fd; /* not its number, which could be somebody else's should another part of the process have reaped it */
     int socket;
     clockid_t cpu_clock;
     int64_t file_count;
     size_t start_bytes; /* its address space when it was ready */
+    bool is_ready;      /* it has said so */
     unsigned protections, landlock_abi;
     /* what is in force */
     size_t memory_limit_bytes;
@@ -22,7 +24,7 @@ struct qr_child {
 /* Starts the program. The helper dies with the thread that calls this. */
 qr_rc qr_child_start(struct qr_child *child, const char *program, char *const *env, qr_err *err);
 /* Waits until it has given up its rights. On failure it has been ended. */
-qr_rc qr_child_greet(struct qr_child *child, const char *program, qr_err *err);
+qr_rc qr_child_greet(struct qr_child *child, qr_err *err);
 
 /* False when it has died, or said something, while nobody asked it anything. */
 bool qr_child_is_ready(const struct qr_child *child);

@@ -126,7 +126,7 @@ struct parser {
 
 static qr_rc refuse(const struct parser *parser, const char *why)
 {
-    return qr_fail(parser->err, QR_CODE_CRASHED_WORKER, "the answer of quire-reader makes no sense: %s", why);
+    return qr_fail(parser->err, QR_CODE_CRASHED_WORKER, "the answer of the reader makes no sense: %s", why);
 }
 
 static qr_rc out_of_memory(const struct parser *parser)

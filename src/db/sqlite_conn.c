@@ -76,12 +76,16 @@ static qr_code code_of(int extended_rc, int system_errno)
 qr_rc qr_sqlite_conn_fail(struct sqlite_conn *conn, int sqlite_rc, const char *doing, qr_err *err)
 {
     const int primary = sqlite_rc & 0xFF;
-    const qr_code code = code_of(sqlite_rc, sqlite3_system_errno(conn->handle));
+    const int system_errno = sqlite3_system_errno(conn->handle);
+    const qr_code code = code_of(sqlite_rc, system_errno);
     if (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) {
         conn->seen_storage_error = code;
     }
     if (code == QR_CODE_TIMEOUT) {
         return qr_fail(err, code, "the read took longer than its deadline");
+    }
+    if (primary == SQLITE_CANTOPEN && (system_errno == EMFILE || system_errno == ENFILE)) {
+        return qr_fail(err, code, "%s: too many files are open; `ulimit -n` says how many may be", doing);
     }
     return qr_fail(err, code, "%s: %s", doing, sqlite3_errmsg(conn->handle));
 }

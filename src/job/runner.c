@@ -177,6 +177,7 @@ static void dispatcher_main(void *arg)
         qr_err err = {0};
         const qr_rc rc = step(runner, lease_is_lost, has_dead_to_free, &next_mono_ms, &err);
         qr_mutex_lock(&runner->lock);
+        runner->stats.trouble = rc == QR_OK ? (qr_err){0} : err;
         if (rc == QR_OK) {
             retry_ms = 0;
         } else {

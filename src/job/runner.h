@@ -50,5 +50,7 @@ struct qr_runner_stats {
     uint64_t claimed, completed, failed, retried, snoozed, skipped, lost, stuck, leases_lost;
     uint64_t ended[QR_QUEUE_END]; /* by queue: those that do not come again */
     int running;
+    qr_err
+        trouble; /* why the last round of the dispatcher failed, so that nothing begins or ends; no code = it did not */
 };
 void qr_runner_stats(struct qr_runner *runner, struct qr_runner_stats *ret_stats);

@@ -4,6 +4,7 @@
 #include "support/program.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void write_file(struct qr_test *t, const char *name, const char *content)
 {
@@ -208,12 +209,39 @@ QR_TEST(what_was_found_is_opened_in_the_editor_at_its_line)
     program_check(t, &too_far, 4, "there is no hit 9: 1 was found");
     const struct program no_number = {.args = {"search", "--open", "x", "green"}, .env = {editor}};
     program_check(t, &no_number, 2, "--open takes the number of a hit");
-    const struct program with_arguments = {.args = {"search", "--open", "1", "green"},
-                                           .env = {"EDITOR=false", "PATH="}};
-    QR_CHECK(program_run(t, &with_arguments).exit_code != 0);
+    const struct program zero = {.args = {"search", "--open", "0", "green"}, .env = {editor}};
+    program_check(t, &zero, 2, "--open takes the number of a hit, 1 or more");
+    const struct program as_json = {.args = {"search", "--open", "1", "--json", "green"}, .env = {editor}};
+    const struct program_end refused = program_run(t, &as_json);
+    QR_CHECK_INT(2, refused.exit_code);
+    QR_CHECK_HAS("--open and --json do not go together", refused.out);
+}
+
+QR_TEST(an_editor_has_arguments_and_quotes_and_its_failure_is_told)
+{
+    make_docs(t);
+    program_check(t, PROGRAM("add", "docs"), 0, "completed");
+    const struct program quoted = {.args = {"search", "--open", "1", "green"}, .env = {"EDITOR=echo 'a  b' -n"}};
+    program_check(t, &quoted, 0, "a  b -n +1 ");
+    const struct program failing = {.args = {"search", "--open", "1", "green"}, .env = {"EDITOR=false"}};
+    program_check(t, &failing, 2, "the editor false ended with 1");
+    const struct program missing = {.args = {"search", "--open", "1", "green"}, .env = {"EDITOR=no-such-editor"}};
+    program_check(t, &missing, 2, "the editor cannot be run: no-such-editor");
+}
+
+QR_TEST(a_query_that_begins_like_an_option_is_told_how_to_be_none)
+{
+    program_check(t, PROGRAM("search", "-alpha"), 2, "if it is none, write -- before it: quire search -- -alpha");
 }
 
 /* ---- add ---- */
+
+QR_TEST(a_link_to_a_file_that_is_named_stands_for_the_file)
+{
+    make_docs(t);
+    QR_CHECK(symlink("docs/pears.md", qr_test_path(t, "link.md")) == 0);
+    program_check(t, PROGRAM("add", "link.md"), 0, "/docs/pears.md  1 chunk");
+}
 
 QR_TEST(adding_what_is_there_says_that_nothing_had_changed)
 {
@@ -235,8 +263,8 @@ QR_TEST(failures_are_counted_by_reason_and_the_first_are_shown)
         write_file(t, name, "no text");
     }
     write_file(t, "docs/blob.txt", "\001\002\003\377\376\001\002\003");
-    const char *printed = program_check(t, PROGRAM("add", "docs"), 1, "completed  /");
-    QR_CHECK_HAS("15 files, 2 chunks in ", printed);
+    const char *printed = program_check(t, PROGRAM("add", "docs"), 1, "failed     /"); /* as ls has it */
+    QR_CHECK_HAS("  2 files, 2 chunks in ", printed);
     QR_CHECK_HAS("; 13 failed: ", printed);
     QR_CHECK_HAS("unsupported_type 13", printed);
     QR_CHECK_HAS("film01.mp4", printed);

@@ -1,7 +1,7 @@
 /* The program without the one that reads files, and with it beside itself. */
 #include "base/fs.h"
 #include "base/proc.h"
-#include "support/test.h"
+#include "support/program.h"
 
 enum { OUTPUT_BYTES_MAX = 1 << 16, ARGS_MAX = 8 };
 
@@ -30,6 +30,24 @@ static int run(struct qr_test *t, const char *reader, const char *const *args)
 }
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+QR_TEST(a_program_that_is_no_reader_is_named_while_its_files_wait)
+{
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_fs_replace(qr_io_system(), qr_test_path(t, "a.txt"), QR_STR("some words\n"), 0644, &err));
+    const struct program add = {.args = {"--set", "reader.program=/bin/true", "add", "a.txt"},
+                                .env = {"TERM=xterm", "LC_ALL=C.UTF-8"},
+                                .columns = 400,
+                                .ctrl_c_upon = "waiting: "};
+    const struct program_end end = program_run_on_terminal(t, &add);
+    QR_CHECK_INT(0, end.exit_code);
+    QR_CHECK_HAS(
+        "\nwaiting: cannot use /bin/true as reader.program: true ended before it was ready, with 0 (unavailable)",
+        end.out); /* below the bar */
+    QR_CHECK(strncmp(program_screen(end.out, 400), "quire: stopped waiting", strlen("quire: stopped waiting")) == 0);
+    program_check(t, PROGRAM("wait"), 0, "nothing is pending");
+    program_check(t, PROGRAM("search", "words"), 0, "a.txt");
+}
 
 QR_TEST(without_the_reader_no_work_begins_and_with_it_all_goes_on) /* ISOL-6 */
 {

@@ -113,6 +113,39 @@ QR_TEST(a_pipe_gets_a_plain_line_every_few_seconds)
     QR_CHECK(strncmp(end.out, "completed  /", 12) == 0);
 }
 
+QR_TEST(a_pipe_is_told_once_why_nothing_ends)
+{
+    write_file(t, "note.md", "Quinces are sour.\n");
+    const struct program add = {
+        .args = {"add", "note.md"},
+        .env = {TERMINAL, "QUIRE_FAILPOINTS=index.write.before_commit=error@1;index.write.before_commit=error@2;"
+                          "index.write.before_commit=error@3"}};
+    const struct program_end end = program_run(t, &add);
+    QR_CHECK_INT(0, end.exit_code);
+    static const char why[] =
+        "waiting: failpoint index.write.before_commit (unavailable). It is tried again by itself.\n";
+    QR_CHECK_HAS(why, end.errors);
+    check_lacks(why, strstr(end.errors, why) + 1);
+    QR_CHECK_HAS("completed", end.out);
+}
+
+QR_TEST(a_delete_that_is_put_off_is_told_why_and_waited_for)
+{
+    make_docs(t);
+    program_check(t, PROGRAM("add", "docs"), 0, "completed");
+    program_check(t, PROGRAM("rm", "docs"), 0, "");
+    const struct program held = {.args = {"wait"},
+                                 .env = {TERMINAL, "QUIRE_FAILPOINTS=delete.rows.before_commit=error"},
+                                 .columns = WIDE,
+                                 .ctrl_c_upon = "waiting: failpoint delete.rows.before_commit (unavailable)"};
+    const struct program_end end = program_run_on_terminal(t, &held);
+    QR_CHECK_INT(0, end.exit_code);
+    QR_CHECK_HAS("quire: stopped waiting", end.out);
+    program_check(t, PROGRAM("wait"), 0, "nothing is pending");
+    const char *jobs = program_check(t, PROGRAM("jobs", "ls", "--type", "delete-subtree"), 0, "completed");
+    check_lacks("scheduled", jobs);
+}
+
 /* ---- colours ---- */
 
 QR_TEST(search_shows_what_was_found_and_where_in_colours)

@@ -102,3 +102,22 @@ QR_TEST(numbers_and_times_are_easy_to_read)
     QR_CHECK_TEXT("cleaning up", cli_stage_name("delete"));
     QR_CHECK_TEXT("other", cli_stage_name("other"));
 }
+
+QR_TEST(what_holds_up_the_work_is_said_until_a_job_ends)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    see(&progress, 1000, 5, 10);
+    QR_CHECK(!cli_progress_is_stalled(&progress, 3900));
+    see(&progress, 3900, 6, 9);
+    QR_CHECK(!cli_progress_is_stalled(&progress, 6800));
+    see(&progress, 6900, 6, 9);
+    QR_CHECK(cli_progress_is_stalled(&progress, 6900));
+    cli_progress_explain(&progress, "disk_full", "writing x: the disk is full.");
+    QR_CHECK_TEXT("waiting: writing x: the disk is full (disk_full)", progress.waiting.text);
+    QR_CHECK_HAS("Free space", progress.waiting.advice);
+    see(&progress, 7000, 6, 9);
+    QR_CHECK_HAS("disk_full", progress.waiting.text);
+    see(&progress, 8000, 7, 8);
+    QR_CHECK_TEXT("", progress.waiting.text);
+    QR_CHECK(!cli_progress_is_stalled(&progress, 8000));
+}
