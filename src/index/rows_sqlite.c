@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum {
-    DELETE_ROWS_MAX = 256,          /* in one transaction: others may write in between */
+    DELETE_ROWS_MAX = 160,          /* in one transaction: others may write in between */
     CATCH_UP_BYTES_MAX = 256 << 10, /* the same for FTS5, and as much as makes a segment worth it */
 };
 
