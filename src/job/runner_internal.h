@@ -102,14 +102,19 @@ int64_t qr_runner_mono_ms(const struct qr_runner *runner);
 int64_t qr_runner_mono_ms_after(const struct qr_runner *runner, int64_t wait_ms);
 void qr_runner_wake(struct qr_runner *runner);
 
-/* slots.c; with the lock held where nothing else is said */
-qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *err);
+/* tasks.c; with the lock held */
+void qr_tasks_append(struct task_list *list, struct task *task);
+struct task *qr_tasks_take_first(struct task_list *list); /* there must be one */
+void qr_task_free(struct task *task);                     /* that is in no book */
 struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job);
 /* Takes it out of the books; frees it, unless its handler still runs. */
 void qr_task_forget(struct task *task);
 /* Keeps a ready task from being begun, while it is handed back; and lets it be begun after all. */
 void qr_task_hold(struct task *task);
 void qr_task_unhold(struct task *task);
+
+/* slots.c; with the lock held where nothing else is said */
+qr_rc qr_slot_add_thread(struct qr_runner *runner, enum qr_queue queue, qr_err *err);
 /* A ready task that is to go back, because its queue is paused or because it has waited too long for a busy thread. */
 bool qr_task_goes_back(const struct task *task, int64_t now_mono_ms);
 /* Tells running handlers whose time is up to end, and replaces the threads of those that do not. */

@@ -1,156 +1,10 @@
-/* The handlers' side: tasks in memory, the threads that run them, and what a handler may call.
- *
- * A task is in the books (newest … older, in_flight) from its claim until its end is recorded or it is abandoned. An
- * abandoned one lives on, out of the books, until its handler returns. */
+/* The threads that run handlers: how many there are, what they begin, and what becomes of those that do not return. */
 #include "base/mem.h"
 #include "job/runner_internal.h"
 
-#include <assert.h>
+enum { AHEAD_MAX = 64 }; /* claimed ahead for a thread at most */
 
-enum {
-    AHEAD_MAX = 64, /* claimed ahead for a thread at most */
-    ARENA_BYTES_MAX = 256 << 20,
-};
-
-/* ---- tasks ---- */
-
-static void append(struct task_list *list, struct task *task)
-{
-    task->next = NULL;
-    if (list->last) {
-        list->last->next = task;
-    } else {
-        list->first = task;
-    }
-    list->last = task;
-    list->count++;
-}
-
-static struct task *take_first(struct task_list *list)
-{
-    struct task *task = list->first;
-    list->first = task->next;
-    if (!list->first) {
-        list->last = NULL;
-    }
-    list->count--;
-    task->next = NULL;
-    return task;
-}
-
-static void free_task(struct task *task)
-{
-    qr_arena_done(&task->arena);
-    qr_free(task);
-}
-
-/* The job's texts move from the claim's memory to the task's. */
-static bool copy_job(struct task *task, const struct qr_job *job)
-{
-    task->job = *job;
-    task->job.args = qr_arena_copy(&task->arena, qr_str_of(job->args));
-    task->job.code = qr_arena_copy(&task->arena, qr_str_of(job->code));
-    task->job.message = qr_arena_copy(&task->arena, qr_str_of(job->message));
-    return task->job.args && task->job.code && task->job.message;
-}
-
-struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job)
-{
-    struct task *task = qr_alloc_zero(sizeof *task);
-    if (!task) {
-        return NULL;
-    }
-    qr_arena_init(&task->arena, ARENA_BYTES_MAX);
-    if (!copy_job(task, job)) {
-        free_task(task);
-        return NULL;
-    }
-    const struct qr_runner_options *options = &runner->options;
-    task->runner = runner;
-    task->claimed_mono_ms = qr_runner_mono_ms(runner);
-    task->run = (struct qr_job_run){
-        .job = &task->job, .arena = &task->arena, .db = options->db, .clock = options->clock, .rand = options->rand};
-    task->older = runner->newest;
-    if (task->older) {
-        task->older->newer = task;
-    }
-    runner->newest = task;
-    runner->in_flight[job->queue]++;
-    runner->in_flight_count++;
-    runner->suspects_in_flight += job->is_suspect;
-    append(&runner->ready[job->queue], task);
-    qr_signal_one(&runner->work[job->queue]);
-    return task;
-}
-
-static void strike_off(struct task *task)
-{
-    struct qr_runner *runner = task->runner;
-    if (task->newer) {
-        task->newer->older = task->older;
-    } else {
-        runner->newest = task->older;
-    }
-    if (task->older) {
-        task->older->newer = task->newer;
-    }
-    runner->in_flight[task->job.queue]--;
-    runner->in_flight_count--;
-    runner->suspects_in_flight -= task->job.is_suspect;
-}
-
-static void remove_from(struct task_list *list, const struct task *task)
-{
-    if (list->first == task) {
-        take_first(list);
-        return;
-    }
-    struct task_list rest = {0};
-    while (list->first) {
-        struct task *at = take_first(list);
-        if (at != task) {
-            append(&rest, at);
-        }
-    }
-    *list = rest;
-}
-
-void qr_task_forget(struct task *task)
-{
-    strike_off(task);
-    switch (task->state) {
-    case TASK_RUNNING:
-        atomic_store(&task->cancelled, true);
-        task->state = TASK_ABANDONED;
-        return;
-    case TASK_READY:
-        remove_from(&task->runner->ready[task->job.queue], task);
-        break;
-    case TASK_ENDED:
-        remove_from(&task->runner->ended, task);
-        break;
-    case TASK_ABANDONED:
-        assert(!"an abandoned task is in no book");
-    }
-    free_task(task);
-}
-
-void qr_task_hold(struct task *task)
-{
-    if (task->state == TASK_READY) {
-        remove_from(&task->runner->ready[task->job.queue], task);
-    }
-}
-
-void qr_task_unhold(struct task *task)
-{
-    if (task->state == TASK_READY) {
-        append(&task->runner->ready[task->job.queue], task);
-        qr_signal_one(&task->runner->work[task->job.queue]);
-    }
-}
-
-/* ---- threads ---- */
+/* ---- running ---- */
 
 static const struct qr_handler *find_handler(const struct qr_runner *runner, const char *type)
 {
@@ -245,7 +99,7 @@ static struct task *begin_some(struct slot_thread *slot, const struct qr_handler
     struct task_list *ready = &runner->ready[slot->queue];
     const size_t threads = (size_t)QR_MAX(runner->options.slots[slot->queue], 1);
     size_t room = QR_MIN((ready->count + threads - 1) / threads, (size_t)QR_TOGETHER_MAX);
-    struct task *first = take_first(ready), *last = first;
+    struct task *first = qr_tasks_take_first(ready), *last = first;
     *ret_handler = find_handler(runner, first->job.type);
     begin_task(first);
     if (!*ret_handler || !(*ret_handler)->many || !may_join(first)) {
@@ -255,7 +109,7 @@ static struct task *begin_some(struct slot_thread *slot, const struct qr_handler
         if (strcmp(ready->first->job.type, first->job.type) != 0) {
             break;
         }
-        last->next = take_first(ready);
+        last->next = qr_tasks_take_first(ready);
         last = last->next;
         begin_task(last);
     }
@@ -268,7 +122,7 @@ static void put_back(struct task *task)
     struct qr_runner *runner = task->runner;
     task->state = TASK_READY;
     task->runs_alone = true;
-    append(&runner->ready[task->job.queue], task);
+    qr_tasks_append(&runner->ready[task->job.queue], task);
     qr_signal_one(&runner->work[task->job.queue]);
 }
 
@@ -276,13 +130,13 @@ static void end_task(struct task *task)
 {
     struct qr_runner *runner = task->runner;
     if (task->state == TASK_ABANDONED) {
-        free_task(task);
+        qr_task_free(task);
         qr_runner_wake(runner); /* the thread is free again */
     } else if (task->outcome.kind == QR_OUTCOME_ALONE) {
         put_back(task);
     } else {
         task->state = TASK_ENDED;
-        append(&runner->ended, task);
+        qr_tasks_append(&runner->ended, task);
         qr_signal_one(&runner->dispatcher_wake);
     }
 }
@@ -533,72 +387,4 @@ int64_t qr_slots_next_check_mono_ms(const struct qr_runner *runner)
         }
     }
     return next == INT64_MAX ? 0 : next;
-}
-
-/* ---- what a handler may call ---- */
-
-static struct task *task_of(const struct qr_job_run *run)
-{
-    return QR_CONTAINER_OF(run, struct task, run);
-}
-
-bool qr_job_is_cancelled(const struct qr_job_run *run)
-{
-    return atomic_load(&task_of(run)->cancelled);
-}
-
-void qr_job_progress(struct qr_job_run *run, int64_t done, int64_t total)
-{
-    struct task *task = task_of(run);
-    struct qr_runner *runner = task->runner;
-    QR_HOLD(&runner->lock);
-    task->progress_done = done;
-    task->progress_total = total;
-    task->progress_is_new = true;
-    const int64_t due_mono_ms = QR_MAX(task->progress_mono_ms + QR_PROGRESS_MS, (int64_t)1);
-    if (task->state == TASK_RUNNING && (!runner->progress_due_mono_ms || due_mono_ms < runner->progress_due_mono_ms)) {
-        runner->progress_due_mono_ms = due_mono_ms;
-        qr_signal_one(&runner->dispatcher_wake);
-    }
-}
-
-struct fenced_write {
-    struct task *task;
-    qr_tx_fn *fn;
-    void *arg;
-};
-
-static qr_rc write_fenced(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    const struct fenced_write *write = arg;
-    const struct qr_job *job = &write->task->job;
-    if (!qr_uuid_is_zero(job->base_id)) {
-        QR_TRY(qr_plan_lock(tx, &job->base_id, 1, &write->task->runner->options.plan, err));
-    }
-    QR_TRY(qr_jobs_require_fence(tx, job->id, job->fence, err));
-    return write->fn(tx, write->arg, err);
-}
-
-qr_rc qr_job_write(struct qr_job_run *run, enum qr_db_level level, qr_tx_fn *fn, void *arg, qr_err *err)
-{
-    struct fenced_write write = {task_of(run), fn, arg};
-    return qr_db_write(run->db, level, write_fenced, &write, err);
-}
-
-struct part_report {
-    struct task *task;
-    void *part;
-};
-
-static qr_rc plan_part(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    const struct part_report *report = arg;
-    const struct qr_plan *plan = &report->task->runner->options.plan;
-    return plan->part ? plan->part(tx, &report->task->job, report->part, plan->arg, err) : QR_OK;
-}
-
-qr_rc qr_job_report_part(struct qr_job_run *run, enum qr_db_level level, void *part, qr_err *err)
-{
-    struct part_report report = {task_of(run), part};
-    return qr_job_write(run, level, plan_part, &report, err);
 }
