@@ -1,5 +1,5 @@
-/* The pass. It goes through the text once, by lines for most formats, and by slices of a line where that is long, so that
- * it never gets far ahead of what was asked for. A format says what a line is; here that becomes places with what the text
+/* The pass. It goes through the text once, by lines for most structures, and by slices of a line where that is long, so that
+ * it never gets far ahead of what was asked for. A structure says what a line is; here that becomes places with what the text
  * costs up to them, and sentences are found in lines that have them.
  *
  * A place is made when the visible character behind it is reached: only then is the white space before it known. */
@@ -20,13 +20,13 @@ void qr_outline_init(struct qr_outline *outline, qr_str text, const char *mime, 
     *outline = (struct qr_outline){
         .text = text,
         .separator = separator,
-        .format = qr_format_find(mime),
+        .structure = qr_structure_find(mime),
         .line = 1,
         .visible_line = 1,
         .border_at = separator.len ? 0 : SIZE_MAX,
     };
-    if (outline->format->init) {
-        outline->format->init(&outline->state, text, mime, quarters_max);
+    if (outline->structure->init) {
+        outline->structure->init(&outline->state, text, mime, quarters_max);
     }
 }
 
@@ -185,7 +185,7 @@ static void make_place(struct qr_outline *outline, enum qr_strength strength)
     outline->sentence_from = outline->at;
 }
 
-/* Before the visible character at `at` after white space, or where a format or a border wants a place. */
+/* Before the visible character at `at` after white space, or where a structure or a border wants a place. */
 static void reach_visible(struct qr_outline *outline, bool is_unspaced)
 {
     enum qr_strength strength = outline->pending;
@@ -319,7 +319,7 @@ static void begin_heading(struct qr_outline *outline, const struct qr_line_is *i
     outline->has_body = is->is_also_body;
 }
 
-/* What the line at `at` is; its end is not looked for beyond what a format sees. */
+/* What the line at `at` is; its end is not looked for beyond what a structure sees. */
 static void begin_line(struct qr_outline *outline)
 {
     struct qr_line line = {.rest = rest_at(outline, outline->at)};
@@ -336,7 +336,7 @@ static void begin_line(struct qr_outline *outline)
     }
     line.after_blank = outline->after_blank;
     line.is_first = !outline->has_line;
-    const struct qr_line_is is = outline->format->line(&outline->state, &line);
+    const struct qr_line_is is = outline->structure->line(&outline->state, &line);
     outline->has_line = true;
     outline->after_blank = false;
     outline->is_prose = is.is_prose;
@@ -383,13 +383,13 @@ static void step(struct qr_outline *outline)
     }
     const size_t from = outline->at;
     enum qr_strength strength = QR_NO_PLACE;
-    const bool by_line = outline->format->line != NULL;
+    const bool by_line = outline->structure->line != NULL;
     if (by_line && (from == 0 || outline->text.ptr[from - 1] == '\n')) {
         begin_line(outline);
     }
     size_t to = QR_MIN(slice_end(outline, by_line), outline->border_at);
     if (!by_line) {
-        to = outline->format->advance(&outline->state, outline, from, to, &strength);
+        to = outline->structure->advance(&outline->state, outline, from, to, &strength);
     }
     run(outline, to);
     outline->pending = QR_MAX(outline->pending, strength);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "chunk/format.h"
+#include "chunk/structure.h"
 
 /* From `at` on there is a heading, or another context. */
 struct qr_heading {
@@ -15,8 +15,8 @@ struct qr_heading {
 struct qr_outline {
     qr_str text;
     qr_str separator; /* a border behind each; empty = none */
-    const struct qr_format *format;
-    union qr_format_state state;
+    const struct qr_structure *structure;
+    union qr_structure_state state;
     /* how far it came */
     size_t at;
     int64_t quarters; /* of everything visible before `at` */
@@ -51,7 +51,7 @@ static inline bool qr_outline_is_done(const struct qr_outline *outline)
     return outline->at == outline->text.len;
 }
 
-/* For formats that are not read by lines. */
+/* For structures that are not read by lines. */
 void qr_outline_add_heading(struct qr_outline *outline, size_t at, int level, qr_str title, bool follows_body);
 /* "name | city | age" of the row, over the whole text. */
 void qr_outline_add_header(struct qr_outline *outline, qr_str row, char delimiter);

@@ -454,7 +454,7 @@ static void splitter_init(struct splitter *splitter, qr_str text, const struct q
         .heading_is_built = true,
     };
     qr_outline_init(&splitter->outline, text, options->mime, options->separator, splitter->size_quarters);
-    const int tiny_part = splitter->outline.format->tiny_part;
+    const int tiny_part = splitter->outline.structure->tiny_part;
     splitter->tiny_quarters = splitter->size_quarters / (tiny_part ? tiny_part : TINY_PART);
     splitter->outline.work = options->work;
     begin(splitter);

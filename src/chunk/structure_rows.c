@@ -53,14 +53,14 @@ static bool is_header(qr_str line, char delimiter)
     return true;
 }
 
-static void init_table(union qr_format_state *state, qr_str text, char delimiter)
+static void init_table(union qr_structure_state *state, qr_str text, char delimiter)
 {
     const qr_str header = first_line(text);
-    *state = (union qr_format_state){
+    *state = (union qr_structure_state){
         .table = {.delimiter = delimiter, .at_field = true, .has_header = is_header(header, delimiter)}};
 }
 
-static void init_csv(union qr_format_state *state, qr_str text, const char *mime, int64_t quarters_max)
+static void init_csv(union qr_structure_state *state, qr_str text, const char *mime, int64_t quarters_max)
 {
     (void)mime, (void)quarters_max;
     const qr_str header = first_line(text);
@@ -68,13 +68,13 @@ static void init_csv(union qr_format_state *state, qr_str text, const char *mime
     init_table(state, text, is_semicolon ? ';' : ',');
 }
 
-static void init_tsv(union qr_format_state *state, qr_str text, const char *mime, int64_t quarters_max)
+static void init_tsv(union qr_structure_state *state, qr_str text, const char *mime, int64_t quarters_max)
 {
     (void)mime, (void)quarters_max;
     init_table(state, text, '\t');
 }
 
-static void take_byte(union qr_format_state *state, char c)
+static void take_byte(union qr_structure_state *state, char c)
 {
     if (state->table.in_quotes) {
         state->table.in_quotes = c != '"' && ++state->table.quoted_bytes < QUOTED_BYTES_MAX;
@@ -89,7 +89,7 @@ static void take_byte(union qr_format_state *state, char c)
     state->table.at_field = c == state->table.delimiter || c == '\n';
 }
 
-static size_t advance_table(union qr_format_state *state, struct qr_outline *outline, size_t at, size_t to,
+static size_t advance_table(union qr_structure_state *state, struct qr_outline *outline, size_t at, size_t to,
                             enum qr_strength *ret_strength)
 {
     if (at == 0 && state->table.has_header) {
@@ -114,8 +114,8 @@ static size_t advance_table(union qr_format_state *state, struct qr_outline *out
     return to;
 }
 
-const struct qr_format qr_format_csv = {.mime = "text/csv", .init = init_csv, .advance = advance_table};
-const struct qr_format qr_format_tsv = {
+const struct qr_structure qr_structure_csv = {.mime = "text/csv", .init = init_csv, .advance = advance_table};
+const struct qr_structure qr_structure_tsv = {
     .mime = "text/tab-separated-values", .init = init_tsv, .advance = advance_table};
 
 /* ---- logs ---- */
@@ -159,14 +159,14 @@ static bool goes_on(qr_str line)
     return line.ptr[0] == ' ' || line.ptr[0] == '\t';
 }
 
-static void init_log(union qr_format_state *state, qr_str text, const char *mime, int64_t quarters_max)
+static void init_log(union qr_structure_state *state, qr_str text, const char *mime, int64_t quarters_max)
 {
     (void)text, (void)mime, (void)quarters_max;
-    *state = (union qr_format_state){0};
+    *state = (union qr_structure_state){0};
 }
 
 /* Where entries have stamps, what has none belongs to the entry before it. */
-static struct qr_line_is log_line(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is log_line(union qr_structure_state *state, const struct qr_line *line)
 {
     const bool is_stamped = has_stamp(line->text);
     if (!state->log.is_known) {
@@ -177,4 +177,4 @@ static struct qr_line_is log_line(union qr_format_state *state, const struct qr_
     return (struct qr_line_is){.before = begins ? QR_AT_UNIT : QR_NO_PLACE};
 }
 
-const struct qr_format qr_format_log = {.mime = "text/x-log", .init = init_log, .line = log_line};
+const struct qr_structure qr_structure_log = {.mime = "text/x-log", .init = init_log, .line = log_line};

@@ -1,23 +1,24 @@
-/* Which format a mime names, and what the formats ask of lines alike. */
-#include "chunk/format.h"
+/* Which structure a mime names, and what the structures ask of lines alike. */
+#include "chunk/structure.h"
 
-static const struct qr_format *const formats[] = {
-    &qr_format_markdown, &qr_format_plain, &qr_format_rst, &qr_format_org, &qr_format_asciidoc, &qr_format_tex,
-    &qr_format_code,     &qr_format_csv,   &qr_format_tsv, &qr_format_log, &qr_format_json,     &qr_format_jsonl,
+static const struct qr_structure *const structures[] = {
+    &qr_structure_markdown, &qr_structure_plain, &qr_structure_rst,  &qr_structure_org,
+    &qr_structure_asciidoc, &qr_structure_tex,   &qr_structure_code, &qr_structure_csv,
+    &qr_structure_tsv,      &qr_structure_log,   &qr_structure_json, &qr_structure_jsonl,
 };
 
-const struct qr_format *qr_format_find(const char *mime)
+const struct qr_structure *qr_structure_find(const char *mime)
 {
     if (!mime) {
-        return &qr_format_markdown;
+        return &qr_structure_markdown;
     }
     const size_t len = strcspn(mime, "; ");
-    for (size_t i = 0; i < QR_COUNT(formats); i++) {
-        if (qr_str_equal((qr_str){mime, len}, qr_str_of(formats[i]->mime))) {
-            return formats[i];
+    for (size_t i = 0; i < QR_COUNT(structures); i++) {
+        if (qr_str_equal((qr_str){mime, len}, qr_str_of(structures[i]->mime))) {
+            return structures[i];
         }
     }
-    return &qr_format_plain;
+    return &qr_structure_plain;
 }
 
 qr_str qr_line_take(qr_str *rest)

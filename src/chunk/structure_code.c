@@ -4,14 +4,14 @@
  * A symbol goes from the comments, decorators and attributes above it to the line that closes it: a bracket or `end` that is
  * indented no further than its first line, or else the next line that is not. What is inside a function is not looked at. */
 #include "chunk/code_symbol.h"
-#include "chunk/format.h"
+#include "chunk/structure.h"
 
 enum { LEAD_LINES_MAX = 200 };
 
-static void init(union qr_format_state *state, qr_str text, const char *mime, int64_t quarters_max)
+static void init(union qr_structure_state *state, qr_str text, const char *mime, int64_t quarters_max)
 {
     (void)text, (void)quarters_max;
-    *state = (union qr_format_state){.code = {.family = qr_language_family(mime)}};
+    *state = (union qr_structure_state){.code = {.family = qr_language_family(mime)}};
 }
 
 /* ---- what is above a symbol ---- */
@@ -48,7 +48,7 @@ static bool opens_comment(qr_str inner)
 }
 
 /* The symbol that the lines above it belong to: it follows them without an empty line. */
-static bool symbol_below(const union qr_format_state *state, const struct qr_line *line, struct qr_code_found *ret)
+static bool symbol_below(const union qr_structure_state *state, const struct qr_line *line, struct qr_code_found *ret)
 {
     bool in_comment = false;
     qr_str rest = line->rest;
@@ -101,7 +101,7 @@ static bool is_complete(unsigned family, qr_str inner)
 }
 
 /* Whether the line belongs to the innermost symbol; closes that where it ends. */
-static bool is_inside(union qr_format_state *state, qr_str inner, size_t indent)
+static bool is_inside(union qr_structure_state *state, qr_str inner, size_t indent)
 {
     struct qr_code_symbol *top = &state->code.symbols[state->code.depth - 1];
     const unsigned family = state->code.family;
@@ -134,14 +134,14 @@ static bool is_inside(union qr_format_state *state, qr_str inner, size_t indent)
     return goes_on;
 }
 
-static void push(union qr_format_state *state, size_t indent, bool is_container, bool is_open)
+static void push(union qr_structure_state *state, size_t indent, bool is_container, bool is_open)
 {
     if (state->code.depth < QR_SYMBOLS_DEEP) {
         state->code.symbols[state->code.depth++] = (struct qr_code_symbol){indent, is_container, is_open};
     }
 }
 
-static struct qr_line_is begin_symbol(union qr_format_state *state, const struct qr_code_found *symbol, qr_str inner,
+static struct qr_line_is begin_symbol(union qr_structure_state *state, const struct qr_code_found *symbol, qr_str inner,
                                       size_t indent)
 {
     struct qr_line_is is = {
@@ -163,7 +163,7 @@ static struct qr_line_is begin_symbol(union qr_format_state *state, const struct
 }
 
 /* Where a symbol may begin: at the margin, or in a class. */
-static struct qr_line_is find_begin(union qr_format_state *state, const struct qr_line *line, qr_str inner,
+static struct qr_line_is find_begin(union qr_structure_state *state, const struct qr_line *line, qr_str inner,
                                     size_t indent)
 {
     const bool is_apart = line->after_blank || state->code.after_end;
@@ -207,7 +207,7 @@ static struct qr_line_is find_begin(union qr_format_state *state, const struct q
 }
 
 /* Also: what is no symbol is not under the one before it. */
-static struct qr_line_is outside_line(union qr_format_state *state, const struct qr_line *line, qr_str inner,
+static struct qr_line_is outside_line(union qr_structure_state *state, const struct qr_line *line, qr_str inner,
                                       size_t indent)
 {
     const int depth = state->code.depth;
@@ -221,7 +221,7 @@ static struct qr_line_is outside_line(union qr_format_state *state, const struct
     return is;
 }
 
-static struct qr_line_is take_line(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is take_line(union qr_structure_state *state, const struct qr_line *line)
 {
     const qr_str inner = qr_line_inner(line->text);
     const size_t indent = qr_line_indent(line->text);
@@ -245,4 +245,4 @@ static struct qr_line_is take_line(union qr_format_state *state, const struct qr
     return outside_line(state, line, inner, indent);
 }
 
-const struct qr_format qr_format_code = {.mime = "text/x-code", .tiny_part = 4, .init = init, .line = take_line};
+const struct qr_structure qr_structure_code = {.mime = "text/x-code", .tiny_part = 4, .init = init, .line = take_line};

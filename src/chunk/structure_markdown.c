@@ -1,14 +1,14 @@
 /* Markdown: headings, both kinds; code, fenced and indented; tables; lists; quotes; front matter; paragraphs. A table that
  * fits into a piece is one block, a larger one is rows under its header. */
 #include "chunk/cost.h"
-#include "chunk/format.h"
+#include "chunk/structure.h"
 
 enum { FRONT_LINES_MAX = 200 };
 
-static void init(union qr_format_state *state, qr_str text, const char *mime, int64_t quarters_max)
+static void init(union qr_structure_state *state, qr_str text, const char *mime, int64_t quarters_max)
 {
     (void)text, (void)mime;
-    *state = (union qr_format_state){.markdown = {.quarters_max = quarters_max}};
+    *state = (union qr_structure_state){.markdown = {.quarters_max = quarters_max}};
 }
 
 static bool is_front_end(qr_str line)
@@ -72,7 +72,7 @@ static bool is_row(qr_str line)
     return memchr(line.ptr, '|', line.len) != NULL;
 }
 
-static bool table_fits(const union qr_format_state *state, const struct qr_line *line)
+static bool table_fits(const union qr_structure_state *state, const struct qr_line *line)
 {
     int64_t quarters = 0;
     qr_str rest = line->rest;
@@ -119,7 +119,7 @@ static qr_str first_word(qr_str text)
     return qr_str_split(&rest, ' ');
 }
 
-static void set_context(union qr_format_state *state, struct qr_line_is *is, qr_str context)
+static void set_context(union qr_structure_state *state, struct qr_line_is *is, qr_str context)
 {
     if (context.len || state->markdown.is_set) {
         is->sets_context = true;
@@ -128,7 +128,7 @@ static void set_context(union qr_format_state *state, struct qr_line_is *is, qr_
     }
 }
 
-static struct qr_line_is in_fence(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is in_fence(union qr_structure_state *state, const struct qr_line *line)
 {
     struct qr_line_is is = {0};
     if (!state->markdown.is_set) {
@@ -144,7 +144,7 @@ static struct qr_line_is in_fence(union qr_format_state *state, const struct qr_
     return is;
 }
 
-static struct qr_line_is in_table(union qr_format_state *state)
+static struct qr_line_is in_table(union qr_structure_state *state)
 {
     struct qr_line_is is = {.before = state->markdown.table_is_cut ? QR_AT_UNIT : QR_NO_PLACE};
     if (state->markdown.table_is_cut && !state->markdown.is_set) {
@@ -154,7 +154,7 @@ static struct qr_line_is in_table(union qr_format_state *state)
     return is;
 }
 
-static bool begins_table(union qr_format_state *state, const struct qr_line *line, qr_str inner)
+static bool begins_table(union qr_structure_state *state, const struct qr_line *line, qr_str inner)
 {
     if (!is_row(line->text) || !is_table_rule(qr_line_after(line))) {
         return false;
@@ -166,7 +166,7 @@ static bool begins_table(union qr_format_state *state, const struct qr_line *lin
 }
 
 /* Lists, quotes, indented code and paragraphs. */
-static struct qr_line_is text_line(union qr_format_state *state, const struct qr_line *line, qr_str inner,
+static struct qr_line_is text_line(union qr_structure_state *state, const struct qr_line *line, qr_str inner,
                                    bool after_block)
 {
     const size_t indent = qr_line_indent(line->text);
@@ -195,7 +195,7 @@ static struct qr_line_is text_line(union qr_format_state *state, const struct qr
     return is;
 }
 
-static struct qr_line_is take_line(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is take_line(union qr_structure_state *state, const struct qr_line *line)
 {
     if (state->markdown.fence.len || state->markdown.in_front) {
         return in_fence(state, line);
@@ -244,4 +244,4 @@ static struct qr_line_is take_line(union qr_format_state *state, const struct qr
     return is;
 }
 
-const struct qr_format qr_format_markdown = {.mime = "text/markdown", .init = init, .line = take_line};
+const struct qr_structure qr_structure_markdown = {.mime = "text/markdown", .init = init, .line = take_line};

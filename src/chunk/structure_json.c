@@ -3,25 +3,25 @@
  * them. What is not JSON does no harm: a line end closes a string, a bracket without its partner is passed over. */
 #include "chunk/outline.h"
 
-static void init(union qr_format_state *state, qr_str text, const char *mime, int64_t quarters_max)
+static void init(union qr_structure_state *state, qr_str text, const char *mime, int64_t quarters_max)
 {
     (void)text, (void)mime, (void)quarters_max;
-    *state = (union qr_format_state){.json = {.levels[0] = 1}};
+    *state = (union qr_structure_state){.json = {.levels[0] = 1}};
 }
 
-static void init_lines(union qr_format_state *state, qr_str text, const char *mime, int64_t quarters_max)
+static void init_lines(union qr_structure_state *state, qr_str text, const char *mime, int64_t quarters_max)
 {
     init(state, text, mime, quarters_max);
     state->json.is_lines = true;
 }
 
-static int level_here(const union qr_format_state *state)
+static int level_here(const union qr_structure_state *state)
 {
     return state->json.levels[QR_MIN(state->json.depth, QR_JSON_DEEP - 1)];
 }
 
 /* A member or an element begins: what was said about the one before it no longer holds. */
-static void begin_member(union qr_format_state *state, struct qr_outline *outline, size_t at)
+static void begin_member(union qr_structure_state *state, struct qr_outline *outline, size_t at)
 {
     const int level = level_here(state);
     state->json.expects_member = state->json.has_key = false;
@@ -31,7 +31,7 @@ static void begin_member(union qr_format_state *state, struct qr_outline *outlin
     }
 }
 
-static void open_container(union qr_format_state *state, struct qr_outline *outline)
+static void open_container(union qr_structure_state *state, struct qr_outline *outline)
 {
     int level = level_here(state);
     if (state->json.has_key && level <= QR_HEADING_LEVELS) {
@@ -48,7 +48,7 @@ static void open_container(union qr_format_state *state, struct qr_outline *outl
     state->json.has_key = false;
 }
 
-static void take_string_byte(union qr_format_state *state, size_t at, char c)
+static void take_string_byte(union qr_structure_state *state, size_t at, char c)
 {
     if (state->json.is_escaped) {
         state->json.is_escaped = false;
@@ -60,7 +60,7 @@ static void take_string_byte(union qr_format_state *state, size_t at, char c)
     }
 }
 
-static void begin_record(union qr_format_state *state)
+static void begin_record(union qr_structure_state *state)
 {
     state->json.depth = 0;
     state->json.in_string = state->json.is_escaped = false;
@@ -68,7 +68,7 @@ static void begin_record(union qr_format_state *state)
 }
 
 /* True when what follows the character is a unit. */
-static bool take_sign(union qr_format_state *state, struct qr_outline *outline, size_t at, char c)
+static bool take_sign(union qr_structure_state *state, struct qr_outline *outline, size_t at, char c)
 {
     switch (c) {
     case '"':
@@ -94,7 +94,7 @@ static bool take_sign(union qr_format_state *state, struct qr_outline *outline, 
     }
 }
 
-static size_t advance(union qr_format_state *state, struct qr_outline *outline, size_t at, size_t to,
+static size_t advance(union qr_structure_state *state, struct qr_outline *outline, size_t at, size_t to,
                       enum qr_strength *ret_strength)
 {
     for (; at < to; at++) {
@@ -119,5 +119,5 @@ static size_t advance(union qr_format_state *state, struct qr_outline *outline, 
     return to;
 }
 
-const struct qr_format qr_format_json = {.mime = "application/json", .init = init, .advance = advance};
-const struct qr_format qr_format_jsonl = {.mime = "application/jsonl", .init = init_lines, .advance = advance};
+const struct qr_structure qr_structure_json = {.mime = "application/json", .init = init, .advance = advance};
+const struct qr_structure qr_structure_jsonl = {.mime = "application/jsonl", .init = init_lines, .advance = advance};

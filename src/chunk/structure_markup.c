@@ -1,13 +1,13 @@
 /* Texts by paragraphs with the headings of their kind: plain text (numbered, underlined), reStructuredText, Org, AsciiDoc,
  * TeX. Literal text is one unit. */
-#include "chunk/format.h"
+#include "chunk/structure.h"
 
 enum { TITLE_COLUMNS_MAX = 80 };
 
-static void init(union qr_format_state *state, qr_str text, const char *mime, int64_t quarters_max)
+static void init(union qr_structure_state *state, qr_str text, const char *mime, int64_t quarters_max)
 {
     (void)text, (void)mime, (void)quarters_max;
-    *state = (union qr_format_state){0};
+    *state = (union qr_structure_state){0};
 }
 
 static qr_str skip(qr_str text, size_t len)
@@ -25,7 +25,7 @@ static size_t run_of(qr_str text, char c)
 }
 
 /* Paragraphs and lists, which all of them have. */
-static struct qr_line_is paragraph(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is paragraph(union qr_structure_state *state, const struct qr_line *line)
 {
     const qr_str inner = qr_line_inner(line->text);
     const size_t indent = qr_line_indent(line->text);
@@ -42,7 +42,7 @@ static struct qr_line_is paragraph(union qr_format_state *state, const struct qr
     return is;
 }
 
-static struct qr_line_is heading(union qr_format_state *state, int level, qr_str title)
+static struct qr_line_is heading(union qr_structure_state *state, int level, qr_str title)
 {
     state->markup.in_list = false;
     state->markup.is_set = false;
@@ -51,7 +51,7 @@ static struct qr_line_is heading(union qr_format_state *state, int level, qr_str
 
 /* ---- literal text ---- */
 
-static struct qr_line_is begin_literal(union qr_format_state *state, qr_str language, const char *until)
+static struct qr_line_is begin_literal(union qr_structure_state *state, qr_str language, const char *until)
 {
     state->markup.in_literal = true;
     state->markup.language = language;
@@ -59,7 +59,7 @@ static struct qr_line_is begin_literal(union qr_format_state *state, qr_str lang
     return (struct qr_line_is){.before = QR_AT_BLOCK};
 }
 
-static struct qr_line_is in_literal(union qr_format_state *state)
+static struct qr_line_is in_literal(union qr_structure_state *state)
 {
     struct qr_line_is is = {0};
     if (state->markup.language.len && !state->markup.is_set) {
@@ -70,7 +70,7 @@ static struct qr_line_is in_literal(union qr_format_state *state)
 }
 
 /* What comes behind literal text is a block, and no longer in its language. */
-static struct qr_line_is behind_literal(union qr_format_state *state, struct qr_line_is is)
+static struct qr_line_is behind_literal(union qr_structure_state *state, struct qr_line_is is)
 {
     if (is.level == 0 && !is.is_mark) {
         is.sets_context = state->markup.is_set;
@@ -133,7 +133,7 @@ static int number_level(const struct qr_line *line)
     return begins_large && !is_sentence ? level : 0;
 }
 
-static struct qr_line_is plain_line(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is plain_line(union qr_structure_state *state, const struct qr_line *line)
 {
     if (state->markup.expects_marks) {
         state->markup.expects_marks = 0;
@@ -148,12 +148,12 @@ static struct qr_line_is plain_line(union qr_format_state *state, const struct q
     return level ? heading(state, level, line->text) : paragraph(state, line);
 }
 
-const struct qr_format qr_format_plain = {.mime = "text/plain", .init = init, .line = plain_line};
+const struct qr_structure qr_structure_plain = {.mime = "text/plain", .init = init, .line = plain_line};
 
 /* ---- reStructuredText ---- */
 
 /* Each way to draw a heading is a level, in the order in which they come. */
-static int rst_level(union qr_format_state *state, char mark, char over)
+static int rst_level(union qr_structure_state *state, char mark, char over)
 {
     for (int i = 0; i < state->markup.mark_count; i++) {
         if (state->markup.marks[i][0] == mark && state->markup.marks[i][1] == over) {
@@ -198,7 +198,7 @@ static qr_str rst_language(qr_str inner)
     return colons ? qr_str_trim(skip(rest, (size_t)(colons - rest.ptr) + 2)) : (qr_str){0};
 }
 
-static struct qr_line_is rst_line(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is rst_line(union qr_structure_state *state, const struct qr_line *line)
 {
     const qr_str inner = qr_line_inner(line->text);
     const bool was_literal = state->markup.in_literal;
@@ -230,7 +230,7 @@ static struct qr_line_is rst_line(union qr_format_state *state, const struct qr_
     return was_literal ? behind_literal(state, is) : is;
 }
 
-const struct qr_format qr_format_rst = {.mime = "text/x-rst", .init = init, .line = rst_line};
+const struct qr_structure qr_structure_rst = {.mime = "text/x-rst", .init = init, .line = rst_line};
 
 /* ---- Org ---- */
 
@@ -252,7 +252,7 @@ static qr_str word_after(qr_str text, size_t len)
     return qr_str_split(&rest, ' ');
 }
 
-static struct qr_line_is org_line(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is org_line(union qr_structure_state *state, const struct qr_line *line)
 {
     static const char begin_source[] = "#+begin_src";
     const qr_str inner = qr_line_inner(line->text);
@@ -279,11 +279,11 @@ static struct qr_line_is org_line(union qr_format_state *state, const struct qr_
     return was_literal ? behind_literal(state, is) : is;
 }
 
-const struct qr_format qr_format_org = {.mime = "text/org", .init = init, .line = org_line};
+const struct qr_structure qr_structure_org = {.mime = "text/org", .init = init, .line = org_line};
 
 /* ---- AsciiDoc ---- */
 
-static struct qr_line_is asciidoc_line(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is asciidoc_line(union qr_structure_state *state, const struct qr_line *line)
 {
     const qr_str inner = qr_line_inner(line->text);
     const bool is_fence = qr_str_starts_with(inner, QR_STR("----")) || qr_str_starts_with(inner, QR_STR("....")) ||
@@ -310,11 +310,11 @@ static struct qr_line_is asciidoc_line(union qr_format_state *state, const struc
     return was_literal ? behind_literal(state, is) : is;
 }
 
-const struct qr_format qr_format_asciidoc = {.mime = "text/asciidoc", .init = init, .line = asciidoc_line};
+const struct qr_structure qr_structure_asciidoc = {.mime = "text/asciidoc", .init = init, .line = asciidoc_line};
 
 /* ---- TeX ---- */
 
-static struct qr_line_is tex_line(union qr_format_state *state, const struct qr_line *line)
+static struct qr_line_is tex_line(union qr_structure_state *state, const struct qr_line *line)
 {
     static const struct {
         qr_str command;
@@ -341,4 +341,4 @@ static struct qr_line_is tex_line(union qr_format_state *state, const struct qr_
     return is;
 }
 
-const struct qr_format qr_format_tex = {.mime = "text/x-tex", .init = init, .line = tex_line};
+const struct qr_structure qr_structure_tex = {.mime = "text/x-tex", .init = init, .line = tex_line};

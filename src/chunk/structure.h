@@ -1,4 +1,4 @@
-/* How texts are structured, a format a mime: what each line of it is, or, where lines mean nothing, where its units end. */
+/* How texts are structured, a structure a mime: what each line of it is, or, where lines mean nothing, where its units end. */
 #pragma once
 
 #include "chunk/place.h"
@@ -7,7 +7,7 @@
 struct qr_outline;
 
 enum {
-    QR_LINE_BYTES_MAX = QR_MD_LINE_BYTES_MAX, /* of a line that a format gets to see */
+    QR_LINE_BYTES_MAX = QR_MD_LINE_BYTES_MAX, /* of a line that a structure gets to see */
     QR_HEADING_LEVELS = 6,
     QR_CONTEXT_LEVEL = QR_HEADING_LEVELS + 1, /* below the headings: what a piece is in the middle of */
     QR_TITLE_BYTES_MAX = 200,
@@ -54,8 +54,8 @@ struct qr_code_symbol {
     bool is_open; /* its body has begun */
 };
 
-/* Everything that is kept from line to line; each format has its own. */
-union qr_format_state {
+/* Everything that is kept from line to line; each structure has its own. */
+union qr_structure_state {
     struct {
         struct qr_md_fence fence;
         qr_str language;
@@ -99,20 +99,21 @@ union qr_format_state {
     } json;
 };
 
-struct qr_format {
+struct qr_structure {
     const char *mime;
     int tiny_part; /* a section below 1/tiny_part of the size takes the next one in; 0 = as usual */
-    void (*init)(union qr_format_state *state, qr_str text, const char *mime, int64_t quarters_max);
+    void (*init)(union qr_structure_state *state, qr_str text, const char *mime, int64_t quarters_max);
     /* One of the two. */
-    struct qr_line_is (*line)(union qr_format_state *state, const struct qr_line *line);
+    struct qr_line_is (*line)(union qr_structure_state *state, const struct qr_line *line);
     /* Reads on from `at` to the end of a unit or to `to`, and says where it came; *ret_strength: of the place before what
      * is visible next, QR_NO_PLACE = none. */
-    size_t (*advance)(union qr_format_state *state, struct qr_outline *outline, size_t at, size_t to,
+    size_t (*advance)(union qr_structure_state *state, struct qr_outline *outline, size_t at, size_t to,
                       enum qr_strength *ret_strength);
 };
 
 /* NULL is Markdown; what is not known is plain text. */
-const struct qr_format *qr_format_find(const char *mime);
+const struct qr_structure *qr_structure_find(const char *mime);
 
-extern const struct qr_format qr_format_markdown, qr_format_plain, qr_format_rst, qr_format_org, qr_format_asciidoc,
-    qr_format_tex, qr_format_code, qr_format_csv, qr_format_tsv, qr_format_log, qr_format_json, qr_format_jsonl;
+extern const struct qr_structure qr_structure_markdown, qr_structure_plain, qr_structure_rst, qr_structure_org,
+    qr_structure_asciidoc, qr_structure_tex, qr_structure_code, qr_structure_csv, qr_structure_tsv, qr_structure_log,
+    qr_structure_json, qr_structure_jsonl;
