@@ -76,11 +76,8 @@ qr_rc qr_ids_below(struct qr_tx *tx, qr_uuid base_id, qr_str root_path, int limi
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
-    qr_str end = {0};
-    end.ptr = qr_path_end(root_path, &arena, &end.len);
-    if (!end.ptr) {
-        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a subtree");
-    }
+    qr_str end;
+    QR_TRY(qr_path_end(root_path, &arena, &end, err));
     if (cursor->path_len == 0) {
         assert(root_path.len <= sizeof cursor->path);
         memcpy(cursor->path, root_path.ptr, root_path.len);

@@ -184,11 +184,8 @@ static qr_rc collect(struct qr_tx *tx, const char *sql, const struct qr_val *val
 qr_rc qr_items_subtree(struct qr_tx *tx, qr_uuid base_id, qr_str root_path, qr_str after, bool backward, int limit,
                        struct qr_arena *arena, struct qr_item **ret_items, size_t *ret_count, qr_err *err)
 {
-    qr_str end = {0};
-    end.ptr = qr_path_end(root_path, arena, &end.len);
-    if (!end.ptr) {
-        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a subtree");
-    }
+    qr_str end;
+    QR_TRY(qr_path_end(root_path, arena, &end, err));
     if (backward) {
         const qr_str below = after.len ? after : end;
         return collect(tx,
@@ -249,9 +246,9 @@ static qr_rc next_open(struct qr_tx *tx, const char *sql, qr_uuid base_id, qr_st
 static qr_rc count_branch(struct qr_tx *tx, const char *sql, qr_uuid base_id, qr_str root_path, int64_t limit,
                           struct qr_arena *arena, struct qr_status_counts *counts, qr_err *err)
 {
-    qr_str from = root_path, end = {0};
-    end.ptr = qr_path_end(root_path, arena, &end.len);
-    while (end.ptr && from.ptr && counts->total < limit) {
+    qr_str from = root_path, end;
+    QR_TRY(qr_path_end(root_path, arena, &end, err));
+    while (counts->total < limit) {
         qr_str path, above;
         enum qr_item_status status = QR_ITEM_IDLE;
         QR_TRY(next_open(tx, sql, base_id, from, end, arena, &path, &status, err));
@@ -260,19 +257,20 @@ static qr_rc count_branch(struct qr_tx *tx, const char *sql, qr_uuid base_id, qr
         }
         QR_TRY(find_deleting_above(tx, root_path, path, &above, err));
         if (above.len) {
-            from.ptr = qr_path_end(above, arena, &from.len);
+            QR_TRY(qr_path_end(above, arena, &from, err));
             continue;
         }
         counts->of[status]++;
         counts->total++;
         /* the next path in the order of bytes: itself with a zero byte behind it, which no path has */
         char *next = qr_arena_alloc(arena, path.len + 1);
-        if (next) {
-            memcpy(next, path.ptr, path.len);
+        if (!next) {
+            return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a subtree");
         }
+        memcpy(next, path.ptr, path.len);
         from = (qr_str){next, path.len + 1};
     }
-    return end.ptr && from.ptr ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a subtree");
+    return QR_OK;
 }
 
 qr_rc qr_items_count_open(struct qr_tx *tx, qr_uuid base_id, qr_str root_path, int64_t limit,
@@ -296,11 +294,8 @@ qr_rc qr_items_has_deleting(struct qr_tx *tx, qr_uuid base_id, qr_str root_path,
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     int64_t ignored;
-    qr_str end = {0};
-    end.ptr = qr_path_end(root_path, &arena, &end.len);
-    if (!end.ptr) {
-        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a subtree");
-    }
+    qr_str end;
+    QR_TRY(qr_path_end(root_path, &arena, &end, err));
     return qr_tx_get_i64(
         tx, "SELECT 1 FROM item WHERE base_id = ?1 AND path >= ?2 AND path < ?3 AND status = 8 LIMIT 1",
         QR_VALS(qr_val_uuid(&base_id), qr_val_blob(root_path.ptr, root_path.len), qr_val_blob(end.ptr, end.len)),
@@ -312,11 +307,8 @@ qr_rc qr_items_sum_subtree(struct qr_tx *tx, qr_uuid base_id, qr_str root_path, 
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
-    qr_str end = {0};
-    end.ptr = qr_path_end(root_path, &arena, &end.len);
-    if (!end.ptr) {
-        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a subtree");
-    }
+    qr_str end;
+    QR_TRY(qr_path_end(root_path, &arena, &end, err));
     *ret_leaves = *ret_chunks = *ret_tokens = 0;
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,

@@ -109,11 +109,11 @@ qr_rc qr_item_list_add(struct qr_item_list *list, const struct qr_rows *rows, qr
 }
 
 /* Ids are UUIDv7: a path never ends with sixteen bytes of 0xff, so there is always a byte to raise. */
-const char *qr_path_end(qr_str path, struct qr_arena *arena, size_t *ret_len)
+qr_rc qr_path_end(qr_str path, struct qr_arena *arena, qr_str *ret_end, qr_err *err)
 {
     char *end = qr_arena_copy(arena, path);
     if (!end) {
-        return NULL;
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a subtree");
     }
     size_t len = path.len;
     while (len > 0 && (unsigned char)end[len - 1] == 0xff) {
@@ -122,6 +122,6 @@ const char *qr_path_end(qr_str path, struct qr_arena *arena, size_t *ret_len)
     if (len > 0) {
         end[len - 1] = (char)((unsigned char)end[len - 1] + 1);
     }
-    *ret_len = len;
-    return end;
+    *ret_end = (qr_str){end, len};
+    return QR_OK;
 }

@@ -21,5 +21,5 @@ struct qr_item_list {
 };
 qr_rc qr_item_list_add(struct qr_item_list *list, const struct qr_rows *rows, qr_err *err);
 
-/* The smallest bytes that are greater than every path below this one; in the arena, NULL when out of memory. */
-const char *qr_path_end(qr_str path, struct qr_arena *arena, size_t *ret_len);
+/* The smallest bytes that are greater than every path below this one; in the arena. */
+qr_rc qr_path_end(qr_str path, struct qr_arena *arena, qr_str *ret_end, qr_err *err);
