@@ -39,8 +39,7 @@ static int compare_i64(int64_t a, int64_t b)
     return a < b ? -1 : a > b;
 }
 
-/* Negative: a comes before b. */
-static int compare_hits(const void *a_ptr, const void *b_ptr)
+int qr_index_hit_compare(const void *a_ptr, const void *b_ptr)
 {
     const struct qr_index_hit *a = a_ptr, *b = b_ptr;
     if (a->score != b->score) {
@@ -63,7 +62,7 @@ static void swap(struct qr_index_hit *a, struct qr_index_hit *b)
 
 static void sift_up(struct qr_index_hit *heap, size_t at)
 {
-    while (at > 0 && compare_hits(&heap[at], &heap[(at - 1) / 2]) > 0) {
+    while (at > 0 && qr_index_hit_compare(&heap[at], &heap[(at - 1) / 2]) > 0) {
         swap(&heap[at], &heap[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
@@ -72,10 +71,10 @@ static void sift_up(struct qr_index_hit *heap, size_t at)
 static void sift_down(struct qr_index_hit *heap, size_t count)
 {
     for (size_t at = 0, child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && compare_hits(&heap[child + 1], &heap[child]) > 0) {
+        if (child + 1 < count && qr_index_hit_compare(&heap[child + 1], &heap[child]) > 0) {
             child++;
         }
-        if (compare_hits(&heap[child], &heap[at]) <= 0) {
+        if (qr_index_hit_compare(&heap[child], &heap[at]) <= 0) {
             return;
         }
         swap(&heap[child], &heap[at]);
@@ -87,7 +86,7 @@ void qr_hits_offer(struct hits *hits, const struct qr_index_hit *hit)
     if (hits->count < hits->limit) {
         hits->hits[hits->count] = *hit;
         sift_up(hits->hits, hits->count++);
-    } else if (hits->limit > 0 && compare_hits(hit, &hits->hits[0]) < 0) {
+    } else if (hits->limit > 0 && qr_index_hit_compare(hit, &hits->hits[0]) < 0) {
         hits->hits[0] = *hit;
         sift_down(hits->hits, hits->count);
     }
@@ -96,7 +95,7 @@ void qr_hits_offer(struct hits *hits, const struct qr_index_hit *hit)
 void qr_hits_sort(struct hits *hits)
 {
     if (hits->count > 1) {
-        qsort(hits->hits, hits->count, sizeof *hits->hits, compare_hits);
+        qsort(hits->hits, hits->count, sizeof *hits->hits, qr_index_hit_compare);
     }
 }
 

@@ -158,6 +158,9 @@ struct qr_index_hit {
     double score; /* larger is better */
 };
 
+/* For qsort: the better score first; equal ones in the order of (item, generation, ordinal). */
+int qr_index_hit_compare(const void *a, const void *b);
+
 /* Asked of candidates inside the scan; false: not to be shown. May be NULL. */
 typedef bool qr_index_filter_fn(void *arg, qr_uuid item_id, int64_t generation);
 

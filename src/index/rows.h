@@ -5,7 +5,7 @@
 #pragma once
 
 #include "index/index.h"
-#include "index/made.h"
+#include "index/made_words.h"
 
 /* A part of a large write: one transaction. */
 struct rows_write {

@@ -34,16 +34,7 @@ static double part_of(const struct qr_leg_hits *leg, size_t i, enum qr_fusion fu
 
 static int compare(const void *a, const void *b)
 {
-    const struct qr_index_hit *x = &((const struct qr_fused *)a)->hit, *y = &((const struct qr_fused *)b)->hit;
-    if (x->score != y->score) {
-        return x->score > y->score ? -1 : 1;
-    }
-    const int by_item = memcmp(x->item_id.bytes, y->item_id.bytes, QR_UUID_BYTES);
-    if (by_item) {
-        return by_item;
-    }
-    const int by_generation = (x->generation > y->generation) - (x->generation < y->generation);
-    return by_generation ? by_generation : (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+    return qr_index_hit_compare(&((const struct qr_fused *)a)->hit, &((const struct qr_fused *)b)->hit);
 }
 
 struct fusing {

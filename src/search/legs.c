@@ -127,10 +127,8 @@ static qr_rc embed(const struct qr_searching *searching, struct qr_provider *pro
 
 static const struct qr_searched_base *base_with_same_vectors(const struct qr_searching *searching, size_t upto)
 {
-    const char *fingerprint = searching->bases[upto].provider->fingerprint;
     for (size_t i = 0; i < upto; i++) {
-        const struct qr_provider *provider = searching->bases[i].provider;
-        if (provider && strcmp(provider->fingerprint, fingerprint) == 0) {
+        if (qr_bases_share_vectors(&searching->bases[i], &searching->bases[upto])) {
             return &searching->bases[i];
         }
     }

@@ -1,9 +1,9 @@
 /* One search under way: what the files of src/search/ hand on to each other. Private to them.
  *
- *     search.c   reads the query, has the legs run, fuses them, has them shown
- *     legs.c     the words and the vectors of each base
- *     common.c   the words of several bases as if they were one
- *     show.c     from places to passages */
+ *     search.c         reads the query, has the legs run, fuses them, has them shown
+ *     legs.c           the words and the vectors of each base
+ *     several_bases.c  the words of several bases as if they were one
+ *     show.c           from places to passages */
 #pragma once
 
 #include "search/scan.h"
@@ -18,6 +18,12 @@ struct qr_searched_base {
     struct qr_leg_hits text, vector;
     size_t fitting_count; /* so many of the text's hits fit all of the query, those behind them a part */
 };
+
+/* Whether their vectors can be compared. */
+static inline bool qr_bases_share_vectors(const struct qr_searched_base *a, const struct qr_searched_base *b)
+{
+    return a->provider && b->provider && strcmp(a->provider->fingerprint, b->provider->fingerprint) == 0;
+}
 
 struct qr_searching {
     const struct qr_search *search;

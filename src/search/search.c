@@ -4,9 +4,8 @@
 #include <stdlib.h>
 
 enum {
-    LEG_HITS_MIN =
-        50, /* of a leg that is to be joined with others: more than are shown, so that both may find the same */
-    SPARE_FACTOR = 2, /* hits beside those asked for: some will be joined, some are hidden meanwhile */
+    LEG_HITS_MIN = 50, /* of a leg that is fused with others: more than are shown, so that both may find the same */
+    SPARE_FACTOR = 2,  /* hits beside those asked for: some will be joined, some are hidden meanwhile */
     /* of so many hits joining leaves enough; only hiding can leave too few */
     ENOUGH_FACTOR = QR_PASSAGE_CHUNKS_MAX + 1,
     DIVERSE_HITS_MAX = 200,
@@ -80,39 +79,24 @@ static qr_rc read_query(struct qr_searching *searching, qr_err *err)
 /* ---- one order ---- */
 
 /* Vectors of one model in one order. */
-static int compare_scores(const void *a, const void *b)
-{
-    const struct qr_index_hit *x = a, *y = b;
-    if (x->score != y->score) {
-        return x->score > y->score ? -1 : 1;
-    }
-    const int by_item = memcmp(x->item_id.bytes, y->item_id.bytes, QR_UUID_BYTES);
-    return by_item ? by_item : (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
-}
-
-static bool shares_vectors(const struct qr_searched_base *a, const struct qr_searched_base *b)
-{
-    return a->provider && b->provider && strcmp(a->provider->fingerprint, b->provider->fingerprint) == 0;
-}
-
 static qr_rc gather_vectors(struct qr_searching *searching, size_t first, struct qr_leg_hits *ret_leg, qr_err *err)
 {
     size_t sum = 0, count = 0;
     const struct qr_searched_base *bases = searching->bases;
     for (size_t i = first; i < searching->base_count; i++) {
-        sum += shares_vectors(&bases[first], &bases[i]) ? bases[i].vector.count : 0;
+        sum += qr_bases_share_vectors(&bases[first], &bases[i]) ? bases[i].vector.count : 0;
     }
     struct qr_index_hit *hits = qr_arena_array(searching->arena, sum + 1, sizeof *hits);
     if (!hits) {
         return qr_search_out_of_memory(err);
     }
     for (size_t i = first; i < searching->base_count; i++) {
-        if (shares_vectors(&bases[first], &bases[i]) && bases[i].vector.count) {
+        if (qr_bases_share_vectors(&bases[first], &bases[i]) && bases[i].vector.count) {
             memcpy(hits + count, bases[i].vector.hits, bases[i].vector.count * sizeof *hits);
             count += bases[i].vector.count;
         }
     }
-    qsort(hits, count, sizeof *hits, compare_scores);
+    qsort(hits, count, sizeof *hits, qr_index_hit_compare);
     *ret_leg = (struct qr_leg_hits){QR_LEG_VECTOR, hits, count};
     return QR_OK;
 }
@@ -125,7 +109,7 @@ static qr_rc add_vector_legs(struct qr_searching *searching, struct qr_leg_hits 
     for (size_t i = 0; i < searching->base_count; i++) {
         bool is_first = searching->bases[i].query_vector != NULL;
         for (size_t other = 0; other < i && is_first; other++) {
-            is_first = !shares_vectors(&searching->bases[other], &searching->bases[i]);
+            is_first = !qr_bases_share_vectors(&searching->bases[other], &searching->bases[i]);
         }
         if (is_first) {
             QR_TRY(gather_vectors(searching, i, &legs[(*count)++], err));

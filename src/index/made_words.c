@@ -1,5 +1,5 @@
 /* Makes words before a write, and keeps them until FTS5 takes them. */
-#include "index/made.h"
+#include "index/made_words.h"
 
 #include "base/mem.h"
 #include "index/tokenizer.h"

@@ -1,5 +1,5 @@
 /* The words that are made before a write, and are kept until FTS5 takes them. */
-#include "index/made.h"
+#include "index/made_words.h"
 #include "support/test.h"
 #include "text/tokens.h"
 

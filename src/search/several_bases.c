@@ -156,11 +156,7 @@ static int compare(const void *a, const void *other)
     if (x->fits != y->fits) {
         return x->fits ? -1 : 1;
     }
-    if (x->hit.score != y->hit.score) {
-        return x->hit.score > y->hit.score ? -1 : 1;
-    }
-    const int by_item = memcmp(x->hit.item_id.bytes, y->hit.item_id.bytes, QR_UUID_BYTES);
-    return by_item ? by_item : (x->hit.ordinal > y->hit.ordinal) - (x->hit.ordinal < y->hit.ordinal);
+    return qr_index_hit_compare(&x->hit, &y->hit);
 }
 
 static double average_of(const struct scored *scored, size_t count)
