@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -30,7 +31,7 @@ struct variant {
 struct eval {
     struct cli *cli;
     struct eval_set set;
-    char folder[64];
+    char folder[PATH_MAX];
     struct variant variants[VARIANTS_MAX];
     size_t variant_count;
 };
@@ -129,7 +130,7 @@ static qr_rc open_folder(struct eval *eval, qr_err *err)
 {
     const char *parent = getenv("TMPDIR");
     struct quire_error error;
-    snprintf(eval->folder, sizeof eval->folder, "%.40s/quire-eval-XXXXXX", parent && parent[0] ? parent : "/tmp");
+    snprintf(eval->folder, sizeof eval->folder, "%s/quire-eval-XXXXXX", parent && parent[0] ? parent : "/tmp");
     if (!mkdtemp(eval->folder)) {
         eval->folder[0] = '\0';
         return qr_fail_errno(err, errno, "cannot make a folder for the evaluation");
