@@ -32,8 +32,9 @@ double bench_resident_mb(void);
 /* The most it was resident, and the most that one of the processes was that it has started and seen the end of. */
 double bench_peak_mb(void);
 double bench_children_peak_mb(void);
-/* That all threads of this process have used. */
+/* That all threads of this process have used, and the processes that it has started and seen the end of. */
 double bench_cpu_seconds(void);
+double bench_children_cpu_seconds(void);
 /* Runs `fn` in a process of its own, so that its memory is not this one's. The `size` bytes at `ret` are what it leaves. */
 void bench_apart(void (*fn)(const void *arg, void *ret), const void *arg, void *ret, size_t size);
 /* Removes a folder with everything in it. */

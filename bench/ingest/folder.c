@@ -103,6 +103,7 @@ static void run_round(const void *arg, void *ret)
     figures->longest_main_ms = writes.main_longest_ms;
     figures->longest_index_ms = writes.index_longest_ms;
     place_close(&place);
+    figures->helper_cpu_s = bench_children_cpu_seconds();
     figures->peak_mb = QR_MAX(memory_watch_end(&watch), bench_peak_mb());
     figures->helper_peak_mb = bench_children_peak_mb();
     look_into(request->data_dir, figures);

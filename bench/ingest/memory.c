@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { LOOK_US = 25000 };
@@ -22,6 +23,17 @@ static double resident_mb(long pid)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
+/* A child that has not yet started its program shares the memory of this process. What a helper's program is may be kept from
+ * us; it is another one then. */
+static bool is_still_us(long pid)
+{
+    char path[64], theirs[512], ours[512];
+    snprintf(path, sizeof path, "/proc/%ld/exe", pid);
+    const ssize_t their_len = readlink(path, theirs, sizeof theirs);
+    const ssize_t our_len = readlink("/proc/self/exe", ours, sizeof ours);
+    return their_len > 0 && their_len == our_len && memcmp(theirs, ours, (size_t)our_len) == 0;
+}
+
 /* A child belongs to the thread that has started it. */
 static double children_mb(const char *thread)
 {
@@ -31,7 +43,7 @@ static double children_mb(const char *thread)
     snprintf(path, sizeof path, "/proc/self/task/%s/children", thread);
     FILE *children = fopen(path, "re");
     while (children && fscanf(children, "%ld", &pid) == 1) {
-        mb += resident_mb(pid);
+        mb += is_still_us(pid) ? 0 : resident_mb(pid);
     }
     if (children) {
         fclose(children);

@@ -111,24 +111,37 @@ static qr_rc name_it(const struct qr_format *format, qr_str name, struct qr_aren
                                                : keep_title(title, arena, ret, err);
 }
 
-qr_rc qr_convert(qr_str bytes, const char *name, struct qr_arena *arena, struct qr_converted *ret, qr_err *err)
+static qr_rc convert_decoded(struct qr_decoded *decoded, const char *name, struct qr_arena *arena,
+                             struct qr_converted *ret, qr_err *err)
 {
-    struct qr_decoded decoded;
-    struct qr_converted converted = {0};
-    QR_TRY(decode(bytes, arena, &decoded, err));
-    converted.text = (qr_str){decoded.text, decoded.len};
-    converted.charset = decoded.charset;
+    struct qr_converted converted = {.text = {decoded->text, decoded->len}, .charset = decoded->charset};
     const struct qr_format *format = qr_format_by_name(qr_str_of(name));
     format = format ? format : qr_format_by_content(converted.text);
     converted.mime = format->mime;
     converted.source_mime = format->source_mime;
     if (format->convert) {
-        QR_TRY(format->convert(&decoded, arena, &converted, err));
+        QR_TRY(format->convert(decoded, arena, &converted, err));
     }
     QR_TRY(name_it(format, qr_str_of(name), arena, &converted, err));
-    QR_TRY(add_warnings(&decoded, arena, &converted, err));
+    QR_TRY(add_warnings(decoded, arena, &converted, err));
     *ret = converted;
     return QR_OK;
+}
+
+qr_rc qr_convert(qr_str bytes, const char *name, struct qr_arena *arena, struct qr_converted *ret, qr_err *err)
+{
+    struct qr_decoded decoded;
+    QR_TRY(decode(bytes, arena, &decoded, err));
+    return convert_decoded(&decoded, name, arena, ret, err);
+}
+
+qr_rc qr_convert_last(struct qr_buf *bytes, const char *name, struct qr_arena *arena, struct qr_converted *ret,
+                      qr_err *err)
+{
+    struct qr_decoded decoded;
+    const qr_rc rc = decode(qr_buf_str(bytes), arena, &decoded, err);
+    qr_buf_done(bytes);
+    return rc == QR_OK ? convert_decoded(&decoded, name, arena, ret, err) : rc;
 }
 
 int64_t qr_line_mark_find(const struct qr_line_mark *lines, size_t count, size_t offset)

@@ -44,6 +44,9 @@ struct qr_converted {
  * UTF-8), `charset_mixed` (UTF-8 with lines of another encoding, UTF-16 or UTF-32 with parts that are no
  * characters). */
 qr_rc qr_convert(qr_str bytes, const char *name, struct qr_arena *arena, struct qr_converted *ret, qr_err *err);
+/* The same, with bytes that nobody needs any longer: they are let go before the most memory is needed. */
+qr_rc qr_convert_last(struct qr_buf *bytes, const char *name, struct qr_arena *arena, struct qr_converted *ret,
+                      qr_err *err);
 
 /* How canonical text is structured, one of the above: by the name of what it was made from (may be empty), else by itself. */
 const char *qr_convert_structure(qr_str name, qr_str text);

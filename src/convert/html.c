@@ -13,23 +13,27 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The text of <title>, or of the first heading. */
-static qr_rc take_title(const struct qr_html_page *page, qr_str text, struct qr_arena *arena, const char **ret_title,
-                        qr_err *err)
+/* The text of <title>. */
+static void read_title(const struct qr_html_page *page, struct qr_buf *title)
 {
-    QR_CLEANUP(qr_buf_done) struct qr_buf title = {0};
     for (unsigned i = 0; page->title && i < page->title->v.element.children.length; i++) {
         const GumboNode *child = page->title->v.element.children.data[i];
         qr_str rest = child->type == GUMBO_NODE_TEXT ? qr_str_of(child->v.text.text) : (qr_str){0};
         for (size_t k = 0; k < rest.len; k++) { /* any white space is one space */
             const bool is_gap = is_space(rest.ptr[k]);
-            if (!is_gap || (title.len && title.data[title.len - 1] != ' ')) {
-                qr_buf_add_char(&title, is_gap ? ' ' : rest.ptr[k]);
+            if (!is_gap || (title->len && title->data[title->len - 1] != ' ')) {
+                qr_buf_add_char(title, is_gap ? ' ' : rest.ptr[k]);
             }
         }
     }
-    QR_TRY(qr_buf_check(&title, err));
-    qr_str found = qr_str_trim(qr_utf8_prefix(qr_buf_str(&title), QR_TITLE_BYTES_MAX));
+}
+
+/* It, or the first heading. */
+static qr_rc keep_title(const struct qr_buf *title, qr_str text, struct qr_arena *arena, const char **ret_title,
+                        qr_err *err)
+{
+    QR_TRY(qr_buf_check(title, err));
+    qr_str found = qr_str_trim(qr_utf8_prefix(qr_buf_str(title), QR_TITLE_BYTES_MAX));
     found = found.len ? found : qr_convert_title(text);
     *ret_title = found.len ? qr_arena_copy(arena, found) : NULL;
     return found.len && !*ret_title ? qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory") : QR_OK;
@@ -62,9 +66,12 @@ qr_rc qr_convert_html(struct qr_decoded *decoded, struct qr_arena *arena, struct
     QR_CLEANUP(qr_html_page_done) struct qr_html_page page = {0};
     QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
     QR_CLEANUP(qr_buf_done) struct qr_buf marks = {0}; /* of struct qr_line_mark */
+    QR_CLEANUP(qr_buf_done) struct qr_buf title = {0};
     QR_TRY(qr_html_tree_init(&tree, decoded->text, decoded->len, err));
     QR_TRY(qr_html_measure(tree.root, &page, err));
     QR_TRY(qr_html_write(&page, &out, &marks, err));
+    read_title(&page, &title);
+    qr_html_tree_done(&tree); /* large: before more is asked for */
     QR_TRY(keep(&out, &marks, arena, ret, err));
-    return take_title(&page, ret->text, arena, &ret->title, err);
+    return keep_title(&title, ret->text, arena, &ret->title, err);
 }

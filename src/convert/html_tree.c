@@ -8,10 +8,9 @@
 #include "base/mem.h"
 
 #include <setjmp.h>
-#include <stdalign.h>
 
 enum {
-    STEP_BYTES = 16, /* small blocks are of every multiple of it, large ones of powers of two */
+    STEP_BYTES = 8, /* small blocks are of every multiple of it, large ones of powers of two */
     SMALL_BYTES_MAX = 1024,
     SMALL_CLASSES = SMALL_BYTES_MAX / STEP_BYTES + 1,
     CLASS_COUNT = SMALL_CLASSES + 30,
@@ -23,20 +22,25 @@ enum {
 /* A page of nothing but tags takes some 150 bytes of tree for each of its own. */
 static const size_t POOL_BYTES_MAX = (size_t)1 << 30, POOL_BYTES_BASE = (size_t)64 << 20, POOL_BYTES_EACH = 192;
 
+/* Before every block, which is aligned for pointers: gumbo has nothing that asks for more, and millions of blocks a page. */
 struct header {
-    alignas(max_align_t) struct header *next; /* while it is free */
-    unsigned class;
+    size_t class;
+};
+
+/* What is in a block while it is free. */
+struct free_block {
+    struct free_block *next;
 };
 
 struct slab {
-    alignas(max_align_t) struct slab *older;
+    struct slab *older;
 };
 
 struct qr_html_pool {
     struct slab *newest;
     char *at, *end;
     size_t total_bytes, limit_bytes;
-    struct header *free[CLASS_COUNT];
+    struct free_block *free[CLASS_COUNT];
     const char *stack_base;
     qr_code failed;
     jmp_buf out;
@@ -88,21 +92,21 @@ static void *pool_alloc(void *userdata, size_t size_bytes)
     if (size_bytes > POOL_BYTES_MAX) {
         leave(pool, QR_CODE_LIMIT_EXCEEDED);
     }
-    const size_t whole_bytes = size_bytes + sizeof(struct header);
+    const size_t whole_bytes = QR_MAX(size_bytes, sizeof(struct free_block)) + sizeof(struct header);
     unsigned class =
         whole_bytes <= SMALL_BYTES_MAX ? (unsigned)((whole_bytes + STEP_BYTES - 1) / STEP_BYTES) : SMALL_CLASSES;
     while (class_bytes(class) < whole_bytes) {
         class ++;
     }
-    struct header *header = pool->free[class];
-    if (header) {
-        pool->free[class] = header->next;
-        return header + 1;
+    struct free_block *block = pool->free[class];
+    if (block) {
+        pool->free[class] = block->next;
+        return block;
     }
     if ((size_t)(pool->end - pool->at) < class_bytes(class)) {
         add_slab(pool, class_bytes(class));
     }
-    header = (struct header *)(void *)pool->at;
+    struct header *header = (struct header *)(void *)pool->at;
     pool->at += class_bytes(class);
     header->class = class;
     return header + 1;
@@ -113,9 +117,10 @@ static void pool_free(void *userdata, void *block)
     struct qr_html_pool *pool = userdata;
     look_at_stack(pool);
     if (block) {
-        struct header *header = (struct header *)block - 1;
-        header->next = pool->free[header->class];
-        pool->free[header->class] = header;
+        const struct header *header = (struct header *)block - 1;
+        struct free_block *freed = block;
+        freed->next = pool->free[header->class];
+        pool->free[header->class] = freed;
     }
 }
 

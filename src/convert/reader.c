@@ -2,7 +2,7 @@
  * them run than are needed at a time; else has one started; else, when there are as many as may be, waits.
  *
  * Helpers are started by a thread of the pool's own, the keeper: a helper dies with the thread that started it (H4), and
- * threads that convert come and go. */
+ * threads that convert come and go. The keeper also ends those that have been idle for long. */
 #include "convert/reader.h"
 
 #include "base/mem.h"
@@ -18,9 +18,10 @@ enum {
     LOOK_AT_SIZE_EVERY = 100,   /* files */
     LARGE_FILE_BYTES = 1 << 20, /* after these its size is looked at, too */
     SLICE_US = 100 * 1000,      /* how often a wait looks up */
-    PATIENCE_US = 50 * 1000,    /* far longer than a small file takes, or a start */
+    PATIENCE_US = 200 * 1000,   /* far longer than several small files take, or a start */
     ENV_MAX = 8,
     TIMEOUT_MS_DEFAULT = 60000,
+    IDLE_MS_DEFAULT = 30000,
     MEMORY_BYTES_DEFAULT = 256 << 20, /* and for each byte of a large file */
     MEMORY_BYTES_EACH = 10,
     TEXT_BYTES_DEFAULT = 16 << 20, /* the same */
@@ -47,22 +48,41 @@ struct qr_reader {
     pthread_cond_t ordered; /* for the keeper */
     pthread_cond_t started; /* for those who ordered */
     pthread_cond_t freed;   /* for those who wait for one that is idle, or for room */
+    int waiting_count;
     struct order *orders;
     bool is_closing;
     int core_count;        /* of processors, at most count_max */
     int count;             /* idle, at work, and being started */
-    struct qr_child *idle; /* of count_max */
+    struct qr_child *idle; /* of count_max; the first has been so for longest */
     int idle_count;
     struct qr_reader_stats stats;
 };
 
 /* ---- the keeper ---- */
 
-static struct order *next_order(struct qr_reader *reader)
+/* When the keeper looks at the idle ones again. Nobody wakes it when one becomes idle, which is with every file. */
+static int64_t next_look_us(const struct qr_reader *reader, int64_t now_us)
+{
+    return (reader->idle_count ? reader->idle[0].idle_since_us : now_us) + reader->options.idle_ms * 1000;
+}
+
+/* What the keeper is to do: NULL = to end *ret_idle; without a process in it, to end itself. */
+static struct order *next_order(struct qr_reader *reader, struct qr_child *ret_idle)
 {
     QR_LOCKED(&reader->lock);
+    *ret_idle = (struct qr_child){.pid_fd = -1, .socket = -1};
     while (!reader->orders && !reader->is_closing) {
-        pthread_cond_wait(&reader->ordered, &reader->lock);
+        const int64_t now_us = qr_thread_mono_us(), look_us = next_look_us(reader, now_us);
+        if (reader->count == 0) {
+            pthread_cond_wait(&reader->ordered, &reader->lock);
+        } else if (now_us < look_us) {
+            (void)qr_cond_wait_until_us(&reader->ordered, &reader->lock, look_us);
+        } else {
+            *ret_idle = reader->idle[0];
+            reader->idle_count--;
+            memmove(reader->idle, reader->idle + 1, (size_t)reader->idle_count * sizeof reader->idle[0]);
+            return NULL;
+        }
     }
     struct order *order = reader->orders;
     if (order) {
@@ -71,16 +91,41 @@ static struct order *next_order(struct qr_reader *reader)
     return order;
 }
 
+static void leave_room(struct qr_reader *reader)
+{
+    QR_LOCKED(&reader->lock);
+    reader->count--;
+    pthread_cond_signal(&reader->freed);
+}
+
+static void end_child(struct qr_reader *reader, struct qr_child *child)
+{
+    qr_child_end(child);
+    leave_room(reader);
+}
+
+static void fill_order(struct qr_reader *reader, struct order *order)
+{
+    order->rc = qr_child_start(&order->child, reader->program, reader->env, &order->err);
+    QR_LOCKED(&reader->lock);
+    order->is_done = true;
+    pthread_cond_broadcast(&reader->started);
+}
+
 static void *keep(void *arg)
 {
     struct qr_reader *reader = arg;
-    for (struct order *order; (order = next_order(reader));) {
-        order->rc = qr_child_start(&order->child, reader->program, reader->env, &order->err);
-        QR_LOCKED(&reader->lock);
-        order->is_done = true;
-        pthread_cond_broadcast(&reader->started);
+    for (;;) {
+        struct qr_child idle;
+        struct order *order = next_order(reader, &idle);
+        if (order) {
+            fill_order(reader, order);
+        } else if (idle.pid) {
+            end_child(reader, &idle);
+        } else {
+            return NULL;
+        }
     }
-    return NULL;
 }
 
 static qr_rc start_child(struct qr_reader *reader, struct qr_child *ret_child, qr_err *err)
@@ -116,8 +161,11 @@ static qr_rc take(struct qr_reader *reader, const struct qr_reader_limits *limit
         if (now_us >= patient_until_us && reader->count < reader->options.count_max) {
             break;
         }
+        reader->waiting_count++;
         (void)qr_cond_wait_until_us(&reader->freed, &reader->lock,
-                                    now_us < patient_until_us ? patient_until_us : now_us + SLICE_US);
+                                    now_us < patient_until_us ? QR_MIN(patient_until_us, now_us + SLICE_US)
+                                                              : now_us + SLICE_US);
+        reader->waiting_count--;
         if (limits->is_cancelled && limits->is_cancelled(limits->arg)) {
             return qr_fail(err, QR_CODE_CANCELLED, "reading it was cancelled");
         }
@@ -129,13 +177,6 @@ static qr_rc take(struct qr_reader *reader, const struct qr_reader_limits *limit
         reader->count++;
     }
     return QR_OK;
-}
-
-static void leave_room(struct qr_reader *reader)
-{
-    QR_LOCKED(&reader->lock);
-    reader->count--;
-    pthread_cond_signal(&reader->freed);
 }
 
 static void count_started(struct qr_reader *reader, const struct qr_child *child)
@@ -165,30 +206,44 @@ static qr_rc take_child(struct qr_reader *reader, const struct qr_reader_limits 
         if (qr_child_is_ready(ret_child)) {
             return QR_OK;
         }
-        qr_child_end(ret_child);
-        leave_room(reader);
+        end_child(reader, ret_child);
     }
 }
 
-static bool is_due(const struct qr_child *child, qr_str bytes)
+static bool is_due(struct qr_child *child, bool was_large)
 {
-    return child->file_count >= FILES_MAX ||
-           ((child->file_count % LOOK_AT_SIZE_EVERY == 0 || bytes.len >= LARGE_FILE_BYTES) &&
-            qr_child_has_grown(child));
+    if (child->file_count >= FILES_MAX) {
+        return true;
+    }
+    if (!was_large && child->file_count - child->measured_count < LOOK_AT_SIZE_EVERY) {
+        return false;
+    }
+    child->measured_count = child->file_count;
+    return qr_child_has_grown(child);
 }
 
-static void give_back(struct qr_reader *reader, struct qr_child *child, qr_str bytes)
+/* False: there are more than can be at work at a time, and nobody waits for this one. */
+static bool keep_idle(struct qr_reader *reader, struct qr_child *child)
 {
-    if (is_due(child, bytes)) {
-        qr_child_end(child);
-        leave_room(reader);
-        QR_LOCKED(&reader->lock);
-        reader->stats.replaced++;
-        return;
-    }
     QR_LOCKED(&reader->lock);
+    if (reader->count > reader->core_count && reader->idle_count >= reader->waiting_count) {
+        return false;
+    }
+    child->idle_since_us = qr_thread_mono_us();
     reader->idle[reader->idle_count++] = *child;
     pthread_cond_signal(&reader->freed);
+    return true;
+}
+
+static void give_back(struct qr_reader *reader, struct qr_child *child, bool was_large)
+{
+    if (is_due(child, was_large)) {
+        end_child(reader, child);
+        QR_LOCKED(&reader->lock);
+        reader->stats.replaced++;
+    } else if (!keep_idle(reader, child)) {
+        end_child(reader, child);
+    }
 }
 
 /* ---- converting ---- */
@@ -226,20 +281,84 @@ qr_rc qr_reader_convert(struct qr_reader *reader, qr_str bytes, const char *name
     if (!reader->program) {
         return qr_convert(bytes, name, arena, ret, err);
     }
-    const struct qr_reader_limits all = with_defaults(reader, limits, bytes.len);
+    const struct qr_reader_file file = {
+        .bytes = bytes, .name = short_name(name), .limits = with_defaults(reader, limits, bytes.len), .arena = arena};
     struct qr_child child;
     bool is_usable;
-    QR_TRY(take_child(reader, &all, &child, err));
-    const struct qr_question question = {bytes, short_name(name), &all, arena};
-    const qr_rc rc = qr_child_ask(&child, &question, ret, &is_usable, err);
+    QR_TRY(take_child(reader, &file.limits, &child, err));
+    const qr_rc rc = qr_child_ask(&child, &file, ret, &is_usable, err);
     if (is_usable) {
-        give_back(reader, &child, bytes);
+        give_back(reader, &child, bytes.len >= LARGE_FILE_BYTES);
         return rc;
     }
     leave_room(reader);
     QR_LOCKED(&reader->lock);
     reader->stats.faults += rc != QR_CANCELLED;
     return rc;
+}
+
+/* ---- several ---- */
+
+/* How many of them, from the first on, can be asked at once; 0 = the first is too large. */
+static size_t together_count(const struct qr_reader_file *files, size_t count)
+{
+    const struct qr_reader_limits *first = &files[0].limits;
+    size_t all_bytes = 0;
+    for (size_t i = 0; i < QR_MIN(count, (size_t)QR_CHILD_TOGETHER_MAX); i++) {
+        const struct qr_reader_limits *limits = &files[i].limits;
+        const size_t bytes = files[i].bytes.len + strlen(files[i].name) + sizeof(struct qr_reader_request);
+        if (bytes > QR_CHILD_TOGETHER_BYTES_MAX - all_bytes || limits->memory_bytes_max != first->memory_bytes_max ||
+            limits->timeout_ms != first->timeout_ms) {
+            return i;
+        }
+        all_bytes += bytes;
+    }
+    return QR_MIN(count, (size_t)QR_CHILD_TOGETHER_MAX);
+}
+
+static void convert_here(struct qr_reader_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct qr_reader_file *file = &files[i];
+        file->rc = qr_convert(file->bytes, file->name, file->arena, &file->converted, &file->err);
+        file->is_answered = true;
+    }
+}
+
+/* Between two askings it must be silent, as between two that have it. */
+static bool ask_in_turns(struct qr_child *child, struct qr_reader_file *files, size_t count)
+{
+    for (size_t i = 0; i < count;) {
+        const size_t together = together_count(files + i, count - i);
+        if (together && ((i > 0 && !qr_child_is_ready(child)) || !qr_child_ask_several(child, files + i, together))) {
+            return false;
+        }
+        i += QR_MAX(together, (size_t)1);
+    }
+    return true;
+}
+
+void qr_reader_convert_several(struct qr_reader *reader, struct qr_reader_file *files, size_t count)
+{
+    struct qr_child child;
+    qr_err ignored;
+    if (!reader->program) {
+        convert_here(files, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        files[i].is_answered = false;
+        files[i].name = short_name(files[i].name);
+        files[i].limits = with_defaults(reader, &files[i].limits, files[i].bytes.len);
+    }
+    if (count == 0 || take_child(reader, &files[0].limits, &child, &ignored) != QR_OK) {
+        return;
+    }
+    if (ask_in_turns(&child, files, count)) {
+        give_back(reader, &child, false);
+    } else {
+        end_child(reader, &child); /* no fault: it is not known whose */
+    }
 }
 
 void qr_reader_stats(struct qr_reader *reader, struct qr_reader_stats *ret_stats)
@@ -290,6 +409,7 @@ qr_rc qr_reader_open(struct qr_reader **ret_reader, const struct qr_reader_optio
     reader->options.count_max = QR_MAX(options->count_max, 1);
     reader->core_count = (int)QR_MIN(QR_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L), (long)reader->options.count_max);
     reader->options.timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS_DEFAULT;
+    reader->options.idle_ms = options->idle_ms ? options->idle_ms : IDLE_MS_DEFAULT;
     pthread_mutex_init(&reader->lock, NULL);
     qr_cond_init(&reader->ordered);
     qr_cond_init(&reader->started);
@@ -323,11 +443,11 @@ void qr_reader_close(struct qr_reader *reader)
     if (!reader) {
         return;
     }
+    if (reader->has_keeper) {
+        stop_keeper(reader); /* first: it ends some, too */
+    }
     for (int i = 0; i < reader->idle_count; i++) {
         qr_child_end(&reader->idle[i]);
-    }
-    if (reader->has_keeper) {
-        stop_keeper(reader);
     }
     pthread_cond_destroy(&reader->freed);
     pthread_cond_destroy(&reader->started);

@@ -6,9 +6,11 @@
 #include "convert/reader_child.h"
 
 #include "base/fs.h"
+#include "base/mem.h"
 #include "base/thread.h"
 #include "convert/reader_wire.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,7 +28,15 @@ enum {
     SLICE_US = 100 * 1000,  /* how often a wait looks up */
     GREET_MS_MAX = 20000,   /* on a machine that does much else */
     FAREWELL_MS_MAX = 1000, /* from the end of its socket to the end of the process */
-    GROWN_BYTES_MAX = 64 << 20,
+    GROWN_BYTES_MAX = 32 << 20,
+    TOGETHER_MS_MAX = 1000, /* without any answer; far longer than a small file takes */
+    INBOX_BYTES = 64 << 10,
+};
+
+/* What came together with something before it. */
+struct inbox {
+    size_t start, end;
+    char bytes[INBOX_BYTES];
 };
 
 /* Until when, and for whom. */
@@ -226,11 +236,32 @@ static qr_rc send_parts(struct qr_child *child, struct iovec *parts, size_t coun
     return QR_OK;
 }
 
-static qr_rc receive(struct qr_child *child, void *to, size_t len, const struct wait *wait, qr_err *err)
+/* As recv, by way of the inbox where there is one. */
+static ssize_t receive_some(const struct qr_child *child, struct inbox *inbox, char *to, size_t len)
+{
+    if (!inbox) {
+        return recv(child->socket, to, len, 0);
+    }
+    if (inbox->start == inbox->end) {
+        const ssize_t got = recv(child->socket, inbox->bytes, sizeof inbox->bytes, 0);
+        if (got <= 0) {
+            return got;
+        }
+        inbox->start = 0;
+        inbox->end = (size_t)got;
+    }
+    len = QR_MIN(len, inbox->end - inbox->start);
+    memcpy(to, inbox->bytes + inbox->start, len);
+    inbox->start += len;
+    return (ssize_t)len;
+}
+
+static qr_rc receive(struct qr_child *child, struct inbox *inbox, void *to, size_t len, const struct wait *wait,
+                     qr_err *err)
 {
     char *at = to;
     while (len) {
-        const ssize_t got = recv(child->socket, at, len, 0);
+        const ssize_t got = receive_some(child, inbox, at, len);
         if (got == 0 || (got < 0 && !is_passing(errno))) {
             return explain_end(child, err);
         }
@@ -284,7 +315,7 @@ qr_rc qr_child_greet(struct qr_child *child, qr_err *err)
     const struct wait wait = {qr_thread_mono_us() + GREET_MS_MAX * INT64_C(1000), NULL};
     struct qr_reader_hello hello;
     qr_err failure = {0};
-    qr_rc rc = receive(child, &hello, sizeof hello, &wait, &failure);
+    qr_rc rc = receive(child, NULL, &hello, sizeof hello, &wait, &failure);
     if (rc != QR_OK) { /* whatever it was, it was not a file's fault */
         qr_child_end(child);
         return qr_fail(err, QR_CODE_UNAVAILABLE, "cannot use %s as reader.program: %s", child->program, failure.msg);
@@ -297,7 +328,9 @@ qr_rc qr_child_greet(struct qr_child *child, qr_err *err)
     child->is_ready = true;
     child->protections = hello.protections;
     child->landlock_abi = hello.landlock_abi;
-    child->start_bytes = page_bytes(memory_of(child).all_pages);
+    const struct memory memory = memory_of(child);
+    child->start_bytes = page_bytes(memory.all_pages);
+    child->start_resident_bytes = page_bytes(memory.resident_pages);
     return QR_OK;
 }
 
@@ -309,7 +342,7 @@ bool qr_child_is_ready(const struct qr_child *child)
 
 bool qr_child_has_grown(const struct qr_child *child)
 {
-    return page_bytes(memory_of(child).resident_pages) > GROWN_BYTES_MAX;
+    return page_bytes(memory_of(child).resident_pages) > child->start_resident_bytes + GROWN_BYTES_MAX;
 }
 
 /* ---- a question ---- */
@@ -335,59 +368,118 @@ static void set_limits(struct qr_child *child, const struct qr_reader_limits *li
     }
 }
 
-static qr_rc ask(struct qr_child *child, const struct qr_question *question, const struct wait *wait, qr_err *err)
+static struct qr_reader_request request_of(const struct qr_reader_file *file)
 {
-    const size_t name_len = strlen(question->name);
-    struct qr_reader_request request = {.magic = QR_READER_MAGIC,
-                                        .name_len = (uint32_t)name_len,
-                                        .bytes_len = question->bytes.len,
-                                        .text_bytes_max = wait->limits->text_bytes_max};
-    struct iovec parts[] = {{&request, sizeof request},
-                            {(void *)(uintptr_t)question->name, name_len}, /* sendmsg only reads them */
-                            {(void *)(uintptr_t)question->bytes.ptr, question->bytes.len}};
-    set_limits(child, wait->limits);
-    return send_parts(child, parts, QR_COUNT(parts), wait, err);
+    return (struct qr_reader_request){.magic = QR_READER_MAGIC,
+                                      .name_len = (uint32_t)strlen(file->name),
+                                      .bytes_len = file->bytes.len,
+                                      .text_bytes_max = file->limits.text_bytes_max};
 }
 
-static qr_rc hear(struct qr_child *child, struct qr_arena *arena, const struct wait *wait, qr_str *ret_answer,
-                  qr_err *err)
+/* All at once. sendmsg only reads them. */
+static qr_rc ask(struct qr_child *child, const struct qr_reader_file *files, size_t count, const struct wait *wait,
+                 qr_err *err)
 {
-    const size_t text_bytes_max = wait->limits->text_bytes_max;
+    struct qr_reader_request requests[QR_CHILD_TOGETHER_MAX];
+    struct iovec parts[3 * QR_CHILD_TOGETHER_MAX];
+    assert(count <= QR_CHILD_TOGETHER_MAX);
+    for (size_t i = 0; i < count; i++) {
+        requests[i] = request_of(&files[i]);
+        parts[3 * i] = (struct iovec){&requests[i], sizeof requests[i]};
+        parts[3 * i + 1] = (struct iovec){(void *)(uintptr_t)files[i].name, requests[i].name_len};
+        parts[3 * i + 2] = (struct iovec){(void *)(uintptr_t)files[i].bytes.ptr, files[i].bytes.len};
+    }
+    set_limits(child, wait->limits);
+    return send_parts(child, parts, 3 * count, wait, err);
+}
+
+static qr_rc hear(struct qr_child *child, struct inbox *inbox, const struct qr_reader_file *file,
+                  const struct wait *wait, qr_str *ret_answer, qr_err *err)
+{
+    const size_t text_bytes_max = file->limits.text_bytes_max;
     struct qr_reader_answer head;
-    QR_TRY(receive(child, &head, sizeof head, wait, err));
+    QR_TRY(receive(child, inbox, &head, sizeof head, wait, err));
     if (head.magic != QR_READER_MAGIC) {
         return qr_fail(err, QR_CODE_CRASHED_WORKER, "the answer of %s makes no sense: it is none", name_of(child));
     }
     if (head.len > qr_answer_bytes_max(text_bytes_max)) {
         return qr_fail(err, QR_CODE_LIMIT_EXCEEDED, "its text is longer than %zu bytes", text_bytes_max);
     }
-    char *answer = qr_arena_alloc(arena, (size_t)head.len);
+    char *answer = qr_arena_alloc(file->arena, (size_t)head.len);
     if (!answer) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a text of %zu bytes", (size_t)head.len);
     }
-    QR_TRY(receive(child, answer, (size_t)head.len, wait, err));
+    QR_TRY(receive(child, inbox, answer, (size_t)head.len, wait, err));
     *ret_answer = (qr_str){answer, (size_t)head.len};
     return QR_OK;
 }
 
-qr_rc qr_child_ask(struct qr_child *child, const struct qr_question *question, struct qr_converted *ret,
+/* *ret_is_usable: what it said can be believed to be an answer. */
+static qr_rc hear_one(struct qr_child *child, struct inbox *inbox, const struct qr_reader_file *file,
+                      const struct wait *wait, struct qr_converted *ret, bool *ret_is_usable, qr_err *err)
+{
+    qr_str answer;
+    *ret_is_usable = false;
+    QR_TRY(hear(child, inbox, file, wait, &answer, err));
+    child->file_count++;
+    const qr_rc rc = qr_answer_parse(answer, file->limits.text_bytes_max, file->arena, ret, err);
+    *ret_is_usable = rc == QR_OK || err->code != QR_CODE_CRASHED_WORKER;
+    return rc;
+}
+
+qr_rc qr_child_ask(struct qr_child *child, const struct qr_reader_file *file, struct qr_converted *ret,
                    bool *ret_is_usable, qr_err *err)
 {
-    const struct qr_reader_limits *limits = question->limits;
-    const struct wait wait = {qr_thread_mono_us() + limits->timeout_ms * 1000, limits};
+    const struct wait wait = {qr_thread_mono_us() + file->limits.timeout_ms * 1000, &file->limits};
     qr_err own = {0};
-    qr_str answer = {0};
     err = err ? err : &own;
-    qr_rc rc = ask(child, question, &wait, err);
-    rc = rc == QR_OK ? hear(child, question->arena, &wait, &answer, err) : rc;
-    *ret_is_usable = rc == QR_OK;
-    if (rc == QR_OK) {
-        child->file_count++;
-        rc = qr_answer_parse(answer, limits->text_bytes_max, question->arena, ret, err);
-        *ret_is_usable = rc == QR_OK || err->code != QR_CODE_CRASHED_WORKER;
-    }
+    *ret_is_usable = false;
+    qr_rc rc = ask(child, file, 1, &wait, err);
+    rc = rc == QR_OK ? hear_one(child, NULL, file, &wait, ret, ret_is_usable, err) : rc;
     if (!*ret_is_usable) {
         qr_child_end(child);
     }
     return rc;
+}
+
+/* ---- several ---- */
+
+static struct wait wait_for_next(const struct qr_reader_file *file)
+{
+    const int64_t patience_ms = QR_MIN(file->limits.timeout_ms, (int64_t)TOGETHER_MS_MAX);
+    return (struct wait){qr_thread_mono_us() + patience_ms * 1000, &file->limits};
+}
+
+/* H2: whose fault it is that one has no answer is not known. Held answers of others may be lost with it, and what makes no sense
+ * may be another's doing. */
+static bool hear_several(struct qr_child *child, struct inbox *inbox, struct qr_reader_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct qr_reader_file *file = &files[i];
+        const struct wait wait = wait_for_next(file);
+        file->rc = hear_one(child, inbox, file, &wait, &file->converted, &file->is_answered, &file->err);
+        if (!file->is_answered) {
+            return false;
+        }
+    }
+    return inbox->start == inbox->end; /* else it says more than it was asked */
+}
+
+bool qr_child_ask_several(struct qr_child *child, struct qr_reader_file *files, size_t count)
+{
+    qr_err ignored = {0};
+    const struct wait wait = wait_for_next(&files[0]);
+    struct inbox *inbox = qr_alloc(sizeof *inbox);
+    if (!inbox) {
+        qr_child_end(child);
+        return false;
+    }
+    inbox->start = inbox->end = 0;
+    const bool is_usable =
+        ask(child, files, count, &wait, &ignored) == QR_OK && hear_several(child, inbox, files, count);
+    qr_free(inbox);
+    if (!is_usable) {
+        qr_child_end(child);
+    }
+    return is_usable;
 }

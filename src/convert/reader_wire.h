@@ -3,14 +3,17 @@
  *
  *     reader: hello                             once, when it has given up its rights
  *     quire:  request, name, bytes              for each file
- *     reader: answer, `len` bytes               what qr_answer_encode makes, the text and a NUL */
+ *     reader: answer, `len` bytes               what qr_answer_encode makes, the text and a NUL
+ *
+ * Answers come in the order of the requests, of which several may be sent at once. The reader may keep answers for a moment
+ * to send several at once, too; never while it waits for a request. */
 #pragma once
 
 #include "convert/convert.h"
 
 enum {
     QR_READER_MAGIC = 0x51524452,
-    QR_READER_PROTOCOL = 1, /* raised with every change here */
+    QR_READER_PROTOCOL = 2, /* raised with every change here */
     QR_READER_NAME_BYTES_MAX = 4096,
     QR_READER_EXIT_MEMORY = 78, /* how it ends when a library does not survive running out of memory */
 };

@@ -193,11 +193,17 @@ qr_rc qr_document_take(struct qr_attempt *attempt, qr_str bytes, const char *nam
 {
     struct qr_converted converted = {0};
     QR_TRY(qr_attempt_convert(attempt, bytes, name, &converted, err));
-    qr_str text = converted.text;
-    result->title = converted.title;
-    result->mime = attempt->item.mime[0] ? NULL : converted.source_mime;
-    result->warnings = converted.warnings;
-    result->warning_count = converted.warning_count;
+    return qr_document_take_converted(attempt, &converted, result, ret_text, err);
+}
+
+qr_rc qr_document_take_converted(struct qr_attempt *attempt, const struct qr_converted *converted,
+                                 struct qr_stage_result *result, qr_str *ret_text, qr_err *err)
+{
+    qr_str text = converted->text;
+    result->title = converted->title;
+    result->mime = attempt->item.mime[0] ? NULL : converted->source_mime;
+    result->warnings = converted->warnings;
+    result->warning_count = converted->warning_count;
     QR_TRY(take_test_assets(attempt, text, result, err));
     QR_TRY(add_asset_texts(attempt, result, &text, err));
     QR_TRY(qr_document_keep_text(attempt, text, result, err));

@@ -1,7 +1,7 @@
 /* process-document: from the source to canonical text; small documents go on to their chunks inside the same claim (TYPE-4).
  *
- * Small documents that wait together are done together: one look at all of them, one write to the index. What is not small, or
- * meets any trouble on the way that is not its own, is left to be done alone.
+ * Small documents that wait together are done together: one look at all of them, one sending to the reader, one write to the
+ * index. What is not small, or meets any trouble on the way that may not be its own, is left to be done alone.
  *
  * Where the bytes come from (REIDX-5): those that Quire owns for this generation; else the path as it is now; else the newest
  * that Quire owns; else the text of an earlier generation as it is, with the warning `source_missing`. */
@@ -10,6 +10,7 @@
 #include "handler/chunking.h"
 #include "handler/document.h"
 #include "handler/handlers.h"
+#include "handler/reading.h"
 #include "handler/rebuild.h"
 #include "source/file.h"
 
@@ -155,12 +156,13 @@ static qr_rc reuse_text(struct qr_attempt *attempt, const struct source *source,
     return qr_document_keep_text(attempt, *ret_text, result, err);
 }
 
-static qr_rc take_text(struct qr_attempt *attempt, const struct source *source, struct qr_stage_result *result,
-                       qr_str *ret_text, qr_err *err)
+/* `converted`: of the source, unless it is text. */
+static qr_rc take_text(struct qr_attempt *attempt, const struct source *source, const struct qr_converted *converted,
+                       struct qr_stage_result *result, qr_str *ret_text, qr_err *err)
 {
-    QR_TRY(source->is_text
-               ? reuse_text(attempt, source, result, ret_text, err)
-               : qr_document_take(attempt, qr_buf_str(&source->bytes), attempt->item.name, result, ret_text, err));
+    QR_TRY(source->is_text ? reuse_text(attempt, source, result, ret_text, err)
+                           : qr_document_take_converted(attempt, converted, result, ret_text, err));
+    result->reached = QR_REACHED_TEXT;
     if (!source->is_fallback) {
         return QR_OK;
     }
@@ -173,23 +175,29 @@ static bool has_processor(const struct qr_attempt *attempt)
     return qr_settings_has_processor(&attempt->settings, qr_str_of(attempt->item.name));
 }
 
+/* The bytes, and what the item gets to know of them. */
+static qr_rc take_source(struct qr_attempt *attempt, struct source *source, struct qr_stage_result *result, qr_err *err)
+{
+    QR_TRY(read_source(attempt, source, err));
+    if (!source->is_text) {
+        note_facts(source, result);
+    }
+    return source->is_from_path ? keep_source(attempt, source, result, err) : QR_OK;
+}
+
 /* Up to the text, or to the ticket of a file processor. */
 static qr_rc process(struct qr_attempt *attempt, struct qr_stage_result *result, qr_str *ret_text, qr_err *err)
 {
     QR_CLEANUP(source_done) struct source source = {0};
-    QR_TRY(read_source(attempt, &source, err));
-    if (!source.is_text) {
-        note_facts(&source, result);
-    }
-    if (source.is_from_path) {
-        QR_TRY(keep_source(attempt, &source, result, err));
-    }
+    struct qr_converted converted = {0};
+    QR_TRY(take_source(attempt, &source, result, err));
     if (!source.is_text && has_processor(attempt)) {
         return qr_document_submit(attempt, result, err);
     }
-    QR_TRY(take_text(attempt, &source, result, ret_text, err));
-    result->reached = QR_REACHED_TEXT;
-    return QR_OK;
+    if (!source.is_text) {
+        QR_TRY(qr_attempt_convert(attempt, qr_buf_str(&source.bytes), attempt->item.name, &converted, err));
+    }
+    return take_text(attempt, &source, &converted, result, ret_text, err);
 }
 
 static qr_rc process_alone(struct qr_attempt *attempt, struct qr_stage_result *result, qr_err *err)
@@ -201,7 +209,7 @@ static qr_rc process_alone(struct qr_attempt *attempt, struct qr_stage_result *r
                : QR_OK;
 }
 
-static void set_outcome(const struct qr_attempt *attempt, qr_rc rc, struct qr_stage_result *result,
+static void set_outcome(struct qr_attempt *attempt, qr_rc rc, struct qr_stage_result *result,
                         struct qr_outcome *outcome)
 {
     if (rc != QR_OK && result) {
@@ -231,8 +239,11 @@ void qr_handle_process_document(struct qr_job_run *run, struct qr_outcome *ret_o
 struct several {
     struct qr_attempt attempts[QR_TOGETHER_MAX];
     struct qr_stage_result *results[QR_TOGETHER_MAX];
-    struct qr_outcome *const *outcomes;
+    struct qr_outcome *const *outcomes; /* QR_OUTCOME_NONE: there is more to do */
     size_t count;
+    struct source sources[QR_TOGETHER_MAX];
+    struct qr_converted converted[QR_TOGETHER_MAX];
+    struct qr_reader_file files[QR_TOGETHER_MAX]; /* those that are read in the reader, in the same order */
     /* those whose chunks are to be written */
     struct qr_index_document documents[QR_TOGETHER_MAX];
     size_t positions[QR_TOGETHER_MAX]; /* of each among the attempts */
@@ -257,19 +268,90 @@ static qr_rc add_document(struct several *several, size_t i, qr_str text, qr_err
     return QR_OK;
 }
 
-/* True: it waits for its chunks to be written. Else its outcome is set. */
-static bool take_one(struct several *several, size_t i)
+static bool is_open(const struct several *several, size_t i)
+{
+    return several->outcomes[i]->kind == QR_OUTCOME_NONE;
+}
+
+static void leave_alone(struct several *several, size_t i)
+{
+    qr_document_discard(&several->attempts[i], several->results[i]);
+    several->outcomes[i]->kind = QR_OUTCOME_ALONE;
+}
+
+static void take_one_source(struct several *several, size_t i)
 {
     struct qr_attempt *attempt = &several->attempts[i];
     struct qr_outcome *outcome = several->outcomes[i];
     if (attempt->item.size_bytes > SMALL_TEXT_BYTES || has_processor(attempt)) {
         outcome->kind = QR_OUTCOME_ALONE;
-        return false;
+        return;
     }
     struct qr_stage_result *result = qr_arena_alloc(attempt->run->arena, sizeof *result);
     several->results[i] = result;
+    const qr_rc rc = result ? take_source(attempt, &several->sources[i], result, &outcome->error)
+                            : qr_handler_out_of_memory(&outcome->error);
+    if (rc != QR_OK) {
+        set_outcome(attempt, rc, result, outcome);
+    } else if (several->sources[i].bytes.len > SMALL_TEXT_BYTES) { /* it has grown */
+        leave_alone(several, i);
+    }
+}
+
+static bool is_for_reader(const struct several *several, size_t i)
+{
+    return is_open(several, i) && !several->sources[i].is_text;
+}
+
+/* ISOL-2: one that had no answer finds out alone whether it is to blame. */
+static void convert_sources(struct several *several, struct qr_reader *reader)
+{
+    size_t file_count = 0, at = 0;
+    for (size_t i = 0; i < several->count; i++) {
+        if (is_for_reader(several, i)) {
+            struct qr_attempt *attempt = &several->attempts[i];
+            several->files[file_count++] =
+                qr_attempt_reader_file(attempt, qr_buf_str(&several->sources[i].bytes), attempt->item.name);
+        }
+    }
+    qr_reader_convert_several(reader, several->files, file_count);
+    for (size_t i = 0; i < several->count; i++) {
+        if (!is_for_reader(several, i)) {
+            continue;
+        }
+        const struct qr_reader_file *file = &several->files[at++];
+        several->converted[i] = file->converted;
+        if (!file->is_answered) {
+            leave_alone(several, i);
+        } else if (file->rc != QR_OK) {
+            several->outcomes[i]->error = file->err;
+            set_outcome(&several->attempts[i], file->rc, several->results[i], several->outcomes[i]);
+        }
+    }
+}
+
+static void take_sources(struct several *several)
+{
+    struct qr_reader *reader = NULL;
+    for (size_t i = 0; i < several->count; i++) {
+        if (is_open(several, i)) {
+            reader = several->attempts[i].context->reader;
+            take_one_source(several, i);
+        }
+    }
+    if (reader) {
+        convert_sources(several, reader);
+    }
+}
+
+/* True: it waits for its chunks to be written. Else its outcome is set. */
+static bool take_one(struct several *several, size_t i)
+{
+    struct qr_attempt *attempt = &several->attempts[i];
+    struct qr_outcome *outcome = several->outcomes[i];
+    struct qr_stage_result *result = several->results[i];
     qr_str text;
-    qr_rc rc = result ? process(attempt, result, &text, &outcome->error) : qr_handler_out_of_memory(&outcome->error);
+    qr_rc rc = take_text(attempt, &several->sources[i], &several->converted[i], result, &text, &outcome->error);
     const bool goes_on = rc == QR_OK && goes_on_to_chunks(attempt, text);
     rc = goes_on ? add_document(several, i, text, &outcome->error) : rc;
     if (!goes_on || rc != QR_OK) {
@@ -296,8 +378,7 @@ static void write_documents(struct several *several)
         struct qr_attempt *attempt = &several->attempts[i];
         struct qr_outcome *outcome = several->outcomes[i];
         if (!is_written) {
-            qr_document_discard(attempt, several->results[i]);
-            outcome->kind = QR_OUTCOME_ALONE;
+            leave_alone(several, i);
             continue;
         }
         several->results[i]->reached = qr_reached_with_chunks(attempt);
@@ -320,9 +401,10 @@ void qr_handle_process_documents(struct qr_job_run *const *runs, size_t count, s
     }
     *several = (struct several){.outcomes = ret_outcomes, .count = count};
     qr_attempts_begin(several->attempts, runs, count, &arena, ret_outcomes);
+    take_sources(several);
     const struct qr_attempt *before = NULL; /* the last one that waits to be written */
     for (size_t i = 0; i < count; i++) {
-        if (ret_outcomes[i]->kind != QR_OUTCOME_NONE) {
+        if (!is_open(several, i)) {
             continue;
         }
         if (before && !qr_uuid_equal(before->base.id, several->attempts[i].base.id)) {
@@ -331,4 +413,7 @@ void qr_handle_process_documents(struct qr_job_run *const *runs, size_t count, s
         before = take_one(several, i) ? &several->attempts[i] : before;
     }
     write_documents(several);
+    for (size_t i = 0; i < count; i++) {
+        source_done(&several->sources[i]);
+    }
 }

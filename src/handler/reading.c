@@ -21,11 +21,22 @@ static qr_rc judge(const struct qr_attempt *attempt, qr_err *err)
     return qr_fail(err, err->code == QR_CODE_TIMEOUT ? QR_CODE_TIMEOUT : QR_CODE_UNAVAILABLE, "%s", message);
 }
 
+static struct qr_reader_limits limits_of(struct qr_attempt *attempt)
+{
+    return (struct qr_reader_limits){.is_cancelled = is_cancelled, .arg = attempt};
+}
+
+struct qr_reader_file qr_attempt_reader_file(struct qr_attempt *attempt, qr_str bytes, const char *name)
+{
+    return (struct qr_reader_file){
+        .bytes = bytes, .name = name, .limits = limits_of(attempt), .arena = attempt->run->arena};
+}
+
 qr_rc qr_attempt_convert(struct qr_attempt *attempt, qr_str bytes, const char *name, struct qr_converted *ret,
                          qr_err *err)
 {
     assert(attempt->context->reader);
-    const struct qr_reader_limits limits = {.is_cancelled = is_cancelled, .arg = attempt};
+    const struct qr_reader_limits limits = limits_of(attempt);
     const qr_rc rc = qr_reader_convert(attempt->context->reader, bytes, name, &limits, attempt->run->arena, ret, err);
     return rc != QR_OK && (err->code == QR_CODE_CRASHED_WORKER || err->code == QR_CODE_TIMEOUT) ? judge(attempt, err)
                                                                                                 : rc;

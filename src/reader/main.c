@@ -4,6 +4,7 @@
  * First everything is loaded that converting may need, then all rights are given up, and only then the first byte of a
  * file is read. Ends when quire closes the socket, dies with the thread of quire that started it. */
 #include "base/mem.h"
+#include "base/thread.h"
 #include "convert/encoding.h"
 #include "convert/reader_wire.h"
 #include "reader/sandbox.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <iconv.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,9 @@
 #include <unistd.h>
 
 enum {
-    KEPT_BYTES_MAX = 1 << 20, /* between two files */
+    KEPT_BYTES_MAX = 1 << 20,  /* between two files */
+    HELD_BYTES_MAX = 32 << 10, /* of answers, and for so long */
+    HELD_US_MAX = 20 * 1000,
     SCARCE_BYTES = 16 << 20,
     EXIT_USAGE = 2,
 };
@@ -102,44 +106,6 @@ static void load_encodings(void)
 
 /* ---- the socket ---- */
 
-/* What was read together with something before it: a small file comes with its request. */
-struct input {
-    char bytes[1 << 16];
-    size_t start, end;
-};
-
-static size_t read_some(void *to, size_t len)
-{
-    const ssize_t got = TEMP_FAILURE_RETRY(read(STDIN_FILENO, to, len));
-    return got > 0 ? (size_t)got : 0;
-}
-
-/* False at its end. */
-static bool read_all(struct input *input, void *to, size_t len)
-{
-    char *at = to;
-    while (len) {
-        size_t got;
-        if (input->start == input->end && len >= sizeof input->bytes) {
-            got = read_some(at, len); /* a large file is not copied once more */
-        } else {
-            if (input->start == input->end) {
-                input->start = 0;
-                input->end = read_some(input->bytes, sizeof input->bytes);
-            }
-            got = QR_MIN(len, input->end - input->start);
-            memcpy(at, input->bytes + input->start, got);
-            input->start += got;
-        }
-        if (got == 0) {
-            return false;
-        }
-        at += got;
-        len -= got;
-    }
-    return true;
-}
-
 static void write_all(struct iovec *parts, int count)
 {
     while (count) {
@@ -157,25 +123,114 @@ static void write_all(struct iovec *parts, int count)
     }
 }
 
+/* Small answers wait for each other while there are more files to read: each that is sent wakes quire. */
+struct output {
+    char bytes[HELD_BYTES_MAX];
+    size_t len;
+    int64_t since_us; /* that the first of them waits */
+};
+
+static void flush(struct output *output)
+{
+    struct iovec held = {output->bytes, output->len};
+    write_all(&held, output->len ? 1 : 0);
+    output->len = 0;
+}
+
+/* Before a file that may take long. */
+static void flush_old(struct output *output)
+{
+    if (output->len && qr_thread_mono_us() - output->since_us >= HELD_US_MAX) {
+        flush(output);
+    }
+}
+
+static void hold(struct output *output, const struct iovec *parts, int count)
+{
+    output->since_us = output->len ? output->since_us : qr_thread_mono_us();
+    for (int i = 0; i < count; i++) {
+        if (parts[i].iov_len) {
+            memcpy(output->bytes + output->len, parts[i].iov_base, parts[i].iov_len);
+            output->len += parts[i].iov_len;
+        }
+    }
+}
+
 /* The text with a NUL behind it; none where the text is NULL. */
-static void send_answer(struct qr_buf *answer, qr_str text)
+static void send_answer(struct output *output, const struct qr_buf *answer, qr_str text)
 {
     char nul[] = "";
-    const size_t nul_len = text.ptr ? 1 : 0;
-    struct qr_reader_answer head = {.magic = QR_READER_MAGIC, .len = answer->len + text.len + nul_len};
+    const size_t nul_len = text.ptr ? 1 : 0, len = answer->len + text.len + nul_len;
+    struct qr_reader_answer head = {.magic = QR_READER_MAGIC, .len = len};
     struct iovec parts[] = {{&head, sizeof head},
                             {answer->data, answer->len},
                             {(void *)(uintptr_t)text.ptr, text.len}, /* writev only reads it */
                             {nul, nul_len}};
-    write_all(parts, QR_COUNT(parts));
+    if (len + sizeof head > sizeof output->bytes - output->len) {
+        flush(output);
+    }
+    if (len + sizeof head > sizeof output->bytes) {
+        write_all(parts, QR_COUNT(parts));
+    } else {
+        hold(output, parts, QR_COUNT(parts));
+    }
+}
+
+/* What was read together with something before it: a small file comes with its request, and others behind it. */
+struct input {
+    char bytes[1 << 16];
+    size_t start, end;
+    struct output *output;
+};
+
+/* Quire may wait for what is held before it sends more. */
+static size_t read_some(struct input *input, void *to, size_t len)
+{
+    flush(input->output);
+    const ssize_t got = TEMP_FAILURE_RETRY(read(STDIN_FILENO, to, len));
+    return got > 0 ? (size_t)got : 0;
+}
+
+/* False at its end. */
+static bool read_all(struct input *input, void *to, size_t len)
+{
+    char *at = to;
+    while (len) {
+        size_t got;
+        if (input->start == input->end && len >= sizeof input->bytes) {
+            got = read_some(input, at, len); /* a large file is not copied once more */
+        } else {
+            if (input->start == input->end) {
+                input->start = 0;
+                input->end = read_some(input, input->bytes, sizeof input->bytes);
+            }
+            got = QR_MIN(len, input->end - input->start);
+            memcpy(at, input->bytes + input->start, got);
+            input->start += got;
+        }
+        if (got == 0) {
+            return false;
+        }
+        at += got;
+        len -= got;
+    }
+    return true;
 }
 
 /* ---- serving ---- */
 
-static qr_rc convert(qr_str bytes, const char *name, struct qr_arena *arena, struct qr_converted *ret, qr_err *err)
+/* A file, of which nothing is needed any longer when it is converted. */
+struct content {
+    char name[QR_READER_NAME_BYTES_MAX + 1];
+    struct qr_buf bytes;
+};
+
+static qr_rc convert(struct content *content, struct qr_arena *arena, struct qr_converted *ret, qr_err *err)
 {
     qr_rc rc;
-    return reader_trouble_take(bytes, arena, ret, &rc, err) ? rc : qr_convert(bytes, name, arena, ret, err);
+    return reader_trouble_take(qr_buf_str(&content->bytes), arena, ret, &rc, err)
+               ? rc
+               : qr_convert_last(&content->bytes, content->name, arena, ret, err);
 }
 
 static qr_rc encode(const struct qr_converted *converted, size_t text_bytes_max, struct qr_buf *answer, qr_err *err)
@@ -188,65 +243,84 @@ static qr_rc encode(const struct qr_converted *converted, size_t text_bytes_max,
     return qr_buf_check(answer, err);
 }
 
-static void answer_request(const struct qr_reader_request *request, qr_str bytes, const char *name,
-                           struct qr_arena *arena, struct qr_buf *answer)
+/* The answer without its text, which is returned. */
+static qr_str make_answer(const struct qr_reader_request *request, struct content *content, struct qr_arena *arena,
+                          struct qr_buf *answer)
 {
     struct qr_converted converted = {0};
     qr_err error = {0};
-    qr_rc rc = convert(bytes, name, arena, &converted, &error);
+    qr_rc rc = convert(content, arena, &converted, &error);
     rc = rc == QR_OK ? encode(&converted, (size_t)request->text_bytes_max, answer, &error) : rc;
     if (rc == QR_OK) {
-        send_answer(answer, (qr_str){converted.text.ptr ? converted.text.ptr : "", converted.text.len});
-        return;
+        return (qr_str){converted.text.ptr ? converted.text.ptr : "", converted.text.len};
     }
     qr_buf_clear(answer);
     qr_answer_encode_error(&error, answer);
     if (answer->failed != QR_CODE_NONE) {
         _exit(QR_READER_EXIT_MEMORY);
     }
-    send_answer(answer, (qr_str){0});
+    return (qr_str){0};
 }
 
-/* Name and bytes, each with a NUL behind it; the caller's. */
-static char *read_content(struct input *input, const struct qr_reader_request *request)
+static void read_content(struct input *input, const struct qr_reader_request *request, struct content *content)
 {
-    size_t len;
-    if (request->magic != QR_READER_MAGIC || request->name_len > QR_READER_NAME_BYTES_MAX ||
-        QR_ADD_OVERFLOWS((size_t)request->bytes_len, (size_t)request->name_len + 2, &len)) {
+    if (request->magic != QR_READER_MAGIC || request->name_len > QR_READER_NAME_BYTES_MAX) {
         _exit(EXIT_USAGE);
     }
-    char *content = qr_alloc(len);
-    if (!content) {
+    char *bytes = qr_buf_reserve(&content->bytes, (size_t)request->bytes_len);
+    if (!bytes) {
         _exit(QR_READER_EXIT_MEMORY);
     }
-    content[request->name_len] = content[len - 1] = '\0';
-    if (!read_all(input, content, request->name_len) ||
-        !read_all(input, content + request->name_len + 1, (size_t)request->bytes_len)) {
+    if (!read_all(input, content->name, request->name_len) || !read_all(input, bytes, (size_t)request->bytes_len)) {
         _exit(EXIT_FAILURE);
     }
-    return content;
+    content->name[request->name_len] = '\0';
+    qr_buf_grown(&content->bytes, (size_t)request->bytes_len);
+}
+
+/* What a file needed goes back to the system before its answer goes to quire, which looks then how large we are. */
+static void answer_request(struct input *input, const struct qr_reader_request *request, struct qr_arena *arena,
+                           struct qr_buf *answer)
+{
+    static struct content content;
+    read_content(input, request, &content);
+    const bool talks = reader_trouble_is_talk(qr_buf_str(&content.bytes));
+    flush_old(input->output);
+    const qr_str text = make_answer(request, &content, arena, answer);
+    qr_buf_done(&content.bytes);
+    if (request->bytes_len > KEPT_BYTES_MAX) {
+        malloc_trim(0);
+    }
+    send_answer(input->output, answer, text);
+    if (talks) {
+        flush(input->output);
+        reader_trouble_talk();
+    }
+}
+
+static void forget(struct qr_arena *arena, struct qr_buf *answer)
+{
+    qr_buf_clear(answer);
+    if (arena->total_bytes > KEPT_BYTES_MAX || answer->capacity > KEPT_BYTES_MAX) {
+        qr_arena_done(arena);
+        qr_buf_done(answer);
+        malloc_trim(0);
+    }
+    qr_arena_reset(arena);
 }
 
 static void serve(void)
 {
-    static struct input input;
+    static struct output output;
+    static struct input input = {.output = &output};
     struct qr_reader_request request;
     struct qr_arena arena;
     struct qr_buf answer = {0};
     qr_arena_init(&arena, 0);
     while (read_all(&input, &request, sizeof request)) {
         has_starved = 0;
-        char *content = read_content(&input, &request);
-        const qr_str bytes = {content + request.name_len + 1, (size_t)request.bytes_len};
-        answer_request(&request, bytes, content, &arena, &answer);
-        reader_trouble_after(bytes);
-        qr_free(content);
-        qr_buf_clear(&answer);
-        if (arena.total_bytes > KEPT_BYTES_MAX || answer.capacity > KEPT_BYTES_MAX) {
-            qr_arena_done(&arena);
-            qr_buf_done(&answer);
-        }
-        qr_arena_reset(&arena);
+        answer_request(&input, &request, &arena, &answer);
+        forget(&arena, &answer);
     }
 }
 

@@ -166,12 +166,15 @@ bool reader_trouble_take(qr_str bytes, struct qr_arena *arena, struct qr_convert
     return false;
 }
 
-void reader_trouble_after(qr_str bytes)
+bool reader_trouble_is_talk(qr_str bytes)
 {
     qr_err error, *err = &error;
-    if (IS_ASKED("reader.chat")) {
-        say("and another thing", 17);
-    }
+    return IS_ASKED("reader.chat");
+}
+
+void reader_trouble_talk(void)
+{
+    say("and another thing", 17);
 }
 
 #endif

@@ -12,7 +12,9 @@
 qr_rc reader_trouble_load(qr_err *err);
 /* True when the file was answered: *ret is the answer, or *err. */
 bool reader_trouble_take(qr_str bytes, struct qr_arena *arena, struct qr_converted *ret, qr_rc *ret_rc, qr_err *err);
-void reader_trouble_after(qr_str bytes);
+/* True when it goes on talking after its answer. */
+bool reader_trouble_is_talk(qr_str bytes);
+void reader_trouble_talk(void);
 #else
 static inline qr_rc reader_trouble_load(qr_err *err QR_UNUSED)
 {
@@ -24,7 +26,11 @@ static inline bool reader_trouble_take(qr_str bytes QR_UNUSED, struct qr_arena *
 {
     return false;
 }
-static inline void reader_trouble_after(qr_str bytes QR_UNUSED)
+static inline bool reader_trouble_is_talk(qr_str bytes QR_UNUSED)
+{
+    return false;
+}
+static inline void reader_trouble_talk(void)
 {
 }
 #endif

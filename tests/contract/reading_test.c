@@ -58,6 +58,32 @@ QR_DB_TEST(a_file_that_crashes_the_reader_fails_after_three_tries_and_the_rest_g
     qr_shop_close(&shop);
 }
 
+/* Of files that are read together. */
+QR_DB_TEST(bad_files_among_many_are_the_only_ones_that_are_tried_again) /* ISOL-2 */
+{
+    enum { FILES = 60, FIRST_BAD = 11, SECOND_BAD = 42 };
+    struct qr_shop shop;
+    char name[64];
+    struct qr_reader *reader = open_reader(&shop, t, 0);
+    qr_shop_make_folder(&shop, "many");
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "many/%02d.txt", i);
+        qr_shop_write(&shop, name, i == FIRST_BAD || i == SECOND_BAD ? "reader.crash" : "good words");
+    }
+    qr_shop_add_folder(&shop, "many", "");
+    qr_shop_work(&shop);
+    QR_CHECK_INT(2, qr_desk_i64(&shop.desk, "SELECT count(*) FROM job WHERE attempts > 0"));
+    qr_shop_work_after(&shop, A_WHILE_MS);
+    qr_shop_work_after(&shop, A_WHILE_MS);
+    QR_CHECK_INT(2, qr_desk_i64(&shop.desk, "SELECT count(*) FROM item WHERE error_code = 'crashed_worker'"));
+    QR_CHECK_INT(FILES - 2, qr_desk_i64(&shop.desk, "SELECT count(*) FROM item WHERE type = 2 AND status = 6"));
+    struct qr_reader_stats stats;
+    qr_reader_stats(reader, &stats);
+    QR_CHECK_INT(6, stats.faults);
+    qr_reader_close(reader);
+    qr_shop_close(&shop);
+}
+
 QR_DB_TEST(a_file_that_the_reader_never_finishes_fails_after_three_tries) /* ISOL-2, ISOL-3 */
 {
     struct qr_shop shop;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
@@ -30,7 +31,8 @@ static struct qr_reader *open_reader(int count_max)
 {
     struct qr_reader *reader;
     setenv("QUIRE_READER_FAILPOINTS", trouble, 1);
-    QR_CHECK_RC(QR_OK, qr_reader_open(&reader, &(struct qr_reader_options){PROGRAM, count_max, 0}, &err));
+    QR_CHECK_RC(QR_OK,
+                qr_reader_open(&reader, &(struct qr_reader_options){.program = PROGRAM, .count_max = count_max}, &err));
     return reader;
 }
 
@@ -444,10 +446,10 @@ QR_TEST(a_missing_program_is_told_at_once) /* ISOL-6 */
 {
     struct qr_reader *reader = NULL;
     QR_CHECK_CODE(QR_CODE_UNAVAILABLE,
-                  qr_reader_open(&reader, &(struct qr_reader_options){"/nowhere/quire-reader", 1, 0}, &err));
+                  qr_reader_open(&reader, &(struct qr_reader_options){.program = "/nowhere/quire-reader"}, &err));
     QR_CHECK_HAS("/nowhere/quire-reader", err.msg);
     QR_CHECK_CODE(QR_CODE_UNAVAILABLE,
-                  qr_reader_open(&reader, &(struct qr_reader_options){"quire-nothing", 1, 0}, &err));
+                  qr_reader_open(&reader, &(struct qr_reader_options){.program = "quire-nothing"}, &err));
     QR_CHECK_HAS("libexec", err.msg);
     QR_CHECK(!reader);
 }
@@ -457,11 +459,274 @@ QR_TEST(another_program_in_its_place_is_told) /* ISOL-6 */
     struct qr_reader *reader;
     static const char *const programs[] = {"/bin/true", "/bin/cat"};
     for (size_t i = 0; i < QR_COUNT(programs); i++) {
-        QR_CHECK_RC(QR_OK, qr_reader_open(&reader, &(struct qr_reader_options){programs[i], 1, 0}, &err));
+        QR_CHECK_RC(QR_OK, qr_reader_open(&reader, &(struct qr_reader_options){.program = programs[i]}, &err));
         QR_CHECK_CODE(QR_CODE_UNAVAILABLE, convert(reader, "text"));
         QR_CHECK_HAS(programs[i], err.msg);
         close_reader(reader);
     }
+}
+
+/* ---- several together ---- */
+
+enum { SEVERAL = 100, BAD = 37 };
+
+static struct qr_reader_file files[SEVERAL];
+static char texts[SEVERAL][64];
+
+/* Fine ones but for `bad`, which is the BADth unless it is NULL. */
+static void convert_several(struct qr_reader *reader, const char *bad, const struct qr_reader_limits *limits)
+{
+    qr_arena_done(&arena);
+    for (int i = 0; i < SEVERAL; i++) {
+        snprintf(texts[i], sizeof texts[i], "file number %d\n", i);
+        if (bad && i == BAD) {
+            snprintf(texts[i], sizeof texts[i], "%s", bad);
+        }
+        files[i] = (struct qr_reader_file){.bytes = qr_str_of(texts[i]),
+                                           .name = "a.txt",
+                                           .limits = limits ? *limits : (struct qr_reader_limits){0},
+                                           .arena = &arena};
+    }
+    qr_reader_convert_several(reader, files, SEVERAL);
+}
+
+/* What has an answer has the right one. Returns how many. */
+static int check_answers(void)
+{
+    int count = 0;
+    for (int i = 0; i < SEVERAL; i++) {
+        if (files[i].is_answered) {
+            QR_CHECK_RC(QR_OK, files[i].rc);
+            QR_CHECK_STR(texts[i], files[i].converted.text);
+            count++;
+        }
+    }
+    return count;
+}
+
+QR_TEST(several_files_have_each_its_own_answer)
+{
+    struct qr_reader *reader = open_reader(1);
+    for (int i = 0; i < 3; i++) {
+        convert_several(reader, NULL, NULL);
+        QR_CHECK_INT(SEVERAL, check_answers());
+    }
+    convert_several(qr_reader_direct(), NULL, NULL);
+    QR_CHECK_INT(SEVERAL, check_answers());
+    QR_CHECK_INT(1, stats_of(reader).started);
+    qr_reader_convert_several(reader, files, 0);
+    close_reader(reader);
+}
+
+QR_TEST(of_several_one_that_is_no_text_fails_alone)
+{
+    struct qr_reader *reader = open_reader(1);
+    convert_several(reader,
+                    "\x7f"
+                    "ELF\1\2\3\4\5\6\7\xff\xfe\xfd\xfc",
+                    NULL);
+    QR_CHECK(files[BAD].is_answered);
+    QR_CHECK_INT(QR_CODE_UNSUPPORTED_TYPE, files[BAD].err.code);
+    files[BAD].is_answered = false;
+    QR_CHECK_INT(SEVERAL - 1, check_answers());
+    QR_CHECK_INT(1, stats_of(reader).started);
+    close_reader(reader);
+}
+
+/* H2: those that it took with it are asked alone, and nothing is the matter with them. */
+static void check_costs_itself(struct qr_reader *reader, const char *bad, const struct qr_reader_limits *limits)
+{
+    const int64_t faults = stats_of(reader).faults;
+    qr_test_set_context("%s", bad);
+    convert_several(reader, bad, limits);
+    QR_CHECK(!files[BAD].is_answered);
+    QR_CHECK(check_answers() < SEVERAL);
+    QR_CHECK_INT(faults, stats_of(reader).faults); /* nobody is blamed */
+    for (int i = 0; i < SEVERAL; i++) {
+        if (!files[i].is_answered && i != BAD) {
+            QR_CHECK_RC(QR_OK, convert_with(reader, files[i].bytes, limits));
+            QR_CHECK_STR(texts[i], converted.text);
+        }
+    }
+    QR_CHECK(convert_with(reader, files[BAD].bytes, limits) != QR_OK);
+    QR_CHECK(stats_of(reader).faults <= faults + 1);
+}
+
+QR_TEST_WITH_TIMEOUT(of_several_one_that_breaks_the_helper_costs_itself, 120) /* ISOL-2, ISOL-3, ISOL-4, H2 */
+{
+    struct qr_reader *reader = open_reader(1);
+    const struct qr_reader_limits limits = {.timeout_ms = 300, .memory_bytes_max = 64 << 20};
+    static const char *const troubles[] = {"reader.crash",  "reader.loop",  "reader.hang",
+                                           "reader.starve", "reader.flood", "reader.lie"};
+    for (size_t i = 0; i < QR_COUNT(troubles); i++) {
+        check_costs_itself(reader, troubles[i], &limits);
+    }
+    check_works(reader);
+    close_reader(reader);
+}
+
+QR_TEST(a_hang_among_several_is_noticed_long_before_the_time_limit) /* ISOL-2 */
+{
+    struct qr_reader *reader = open_reader(1);
+    const int64_t start_us = qr_thread_mono_us();
+    convert_several(reader, "reader.hang", NULL); /* a minute is what one may take */
+    QR_CHECK(!files[BAD].is_answered && check_answers() < SEVERAL);
+    QR_CHECK(qr_thread_mono_us() - start_us < 20 * SECOND_US);
+    close_reader(reader);
+}
+
+QR_TEST(several_that_are_cancelled_end_within_a_second) /* ISOL-3 */
+{
+    struct qr_reader *reader = open_reader(1);
+    check_works(reader);
+    int64_t at_us = qr_thread_mono_us();
+    const struct qr_reader_limits limits = {.is_cancelled = is_cancelled, .arg = &at_us};
+    convert_several(reader, "reader.hang", &limits);
+    QR_CHECK(qr_thread_mono_us() - at_us < SECOND_US);
+    QR_CHECK(!files[BAD].is_answered);
+    check_works(reader);
+    close_reader(reader);
+}
+
+QR_TEST(each_of_several_has_its_own_limit_of_text) /* ISOL-3 */
+{
+    struct qr_reader *reader = open_reader(1);
+    convert_several(reader, NULL, NULL);
+    files[BAD].limits.text_bytes_max = 5;
+    qr_reader_convert_several(reader, files, SEVERAL);
+    QR_CHECK(files[BAD].is_answered);
+    QR_CHECK_INT(QR_CODE_LIMIT_EXCEEDED, files[BAD].err.code);
+    files[BAD].is_answered = false;
+    QR_CHECK_INT(SEVERAL - 1, check_answers());
+    close_reader(reader);
+}
+
+QR_TEST(each_of_several_has_its_own_limit_of_memory) /* ISOL-3 */
+{
+    struct qr_reader *reader = open_reader(1);
+    struct qr_buf page = {0}; /* whose tree takes many times as much */
+    while (page.len < 90 << 10) {
+        qr_buf_add_text(&page, "<p id=a><b>");
+    }
+    convert_several(reader, NULL, NULL);
+    for (int i = BAD; i <= BAD + 1; i++) {
+        files[i].bytes = qr_buf_str(&page);
+        files[i].name = "a.html";
+        files[i].limits.memory_bytes_max = i == BAD ? 2 << 20 : 128 << 20;
+    }
+    qr_reader_convert_several(reader, files, SEVERAL);
+    QR_CHECK(files[BAD].is_answered && files[BAD + 1].is_answered);
+    QR_CHECK_INT(QR_CODE_LIMIT_EXCEEDED, files[BAD].err.code);
+    QR_CHECK_RC(QR_OK, files[BAD + 1].rc);
+    files[BAD].is_answered = files[BAD + 1].is_answered = false;
+    QR_CHECK_INT(SEVERAL - 2, check_answers());
+    qr_buf_done(&page);
+    close_reader(reader);
+}
+
+QR_TEST(what_a_helper_says_unasked_is_no_answer_to_another) /* ISOL-4 */
+{
+    struct qr_reader *reader = open_reader(1);
+    convert_several(reader, "reader.chat", NULL);
+    QR_CHECK(check_answers() >= BAD);
+    QR_CHECK(!files[BAD + 1].is_answered);
+    check_works(reader);
+    QR_CHECK_INT(0, stats_of(reader).faults);
+    close_reader(reader);
+}
+
+QR_TEST(a_large_one_among_several_is_left_and_the_others_are_not)
+{
+    struct qr_reader *reader = open_reader(1);
+    enum { SIZE = 200 << 10 };
+    char *text = qr_alloc(SIZE);
+    QR_CHECK(text);
+    memset(text, 'a', SIZE);
+    convert_several(reader, NULL, NULL);
+    files[BAD].bytes = (qr_str){text, SIZE};
+    qr_reader_convert_several(reader, files, SEVERAL);
+    QR_CHECK(!files[BAD].is_answered);
+    QR_CHECK_INT(SEVERAL - 1, check_answers());
+    qr_free(text);
+    close_reader(reader);
+}
+
+QR_TEST(several_that_fill_all_buffers_go_through)
+{
+    struct qr_reader *reader = open_reader(1);
+    enum { SIZE = 60 << 10, COUNT = 32 };
+    char *text = qr_alloc(SIZE);
+    QR_CHECK(text);
+    for (size_t i = 0; i < SIZE; i++) {
+        text[i] = i % 64 == 63 ? '\n' : (char)('a' + i % 23);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        files[i] = (struct qr_reader_file){.bytes = {text + i, SIZE - i}, .name = NULL, .arena = &arena};
+    }
+    qr_reader_convert_several(reader, files, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        QR_CHECK(files[i].is_answered && files[i].rc == QR_OK);
+        QR_CHECK(qr_str_equal(files[i].bytes, files[i].converted.text));
+    }
+    qr_free(text);
+    close_reader(reader);
+}
+
+QR_TEST(several_for_a_program_that_is_none_have_no_answer) /* ISOL-6 */
+{
+    struct qr_reader *reader;
+    QR_CHECK_RC(QR_OK, qr_reader_open(&reader, &(struct qr_reader_options){.program = "/bin/true"}, &err));
+    convert_several(reader, NULL, NULL);
+    QR_CHECK_INT(0, check_answers());
+    close_reader(reader);
+}
+
+/* ---- no more and no larger than useful ---- */
+
+QR_TEST(a_helper_that_nobody_needs_is_ended) /* H4 */
+{
+    struct qr_reader *reader;
+    QR_CHECK_RC(QR_OK, qr_reader_open(&reader, &(struct qr_reader_options){.program = PROGRAM, .idle_ms = 1}, &err));
+    check_works(reader);
+    while (stats_of(reader).running) {
+        sched_yield();
+    }
+    pid_t pid;
+    QR_CHECK_INT(0, find_helpers(&pid, 1));
+    check_works(reader);
+    QR_CHECK_INT(0, stats_of(reader).faults);
+    close_reader(reader);
+}
+
+static size_t resident_bytes(pid_t pid)
+{
+    char path[64];
+    size_t all, resident = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    FILE *statm = fopen(path, "r");
+    QR_CHECK(statm && fscanf(statm, "%zu %zu", &all, &resident) == 2);
+    fclose(statm);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+QR_TEST(a_large_page_leaves_no_large_helper) /* H1 */
+{
+    struct qr_reader *reader = open_reader(1);
+    struct qr_buf page = {0};
+    pid_t pid;
+    check_works(reader);
+    QR_CHECK_INT(1, find_helpers(&pid, 1));
+    const size_t before_bytes = resident_bytes(pid);
+    while (page.len < 2 << 20) {
+        qr_buf_add_text(&page, "<p id=a>some <b>words</b></p>\n");
+    }
+    QR_CHECK_RC(QR_OK, qr_reader_convert(reader, qr_buf_str(&page), "a.html", NULL, &arena, &converted, &err));
+    QR_CHECK(converted.text.len > 1 << 19);
+    qr_buf_done(&page);
+    check_works(reader);
+    QR_CHECK_INT(1, find_helpers(&pid, 1));
+    QR_CHECK(resident_bytes(pid) < before_bytes + (40 << 20));
+    close_reader(reader);
 }
 
 /* ---- many at once ---- */
@@ -509,7 +774,7 @@ static void run_crowd(int count_max)
     QR_CHECK_INT(0, crowd.bad);
     QR_CHECK_INT(THREADS * ROUNDS / 10, crowd.crashed);
     QR_CHECK_INT(THREADS * ROUNDS / 10, stats_of(crowd.reader).faults);
-    QR_CHECK(stats_of(crowd.reader).running <= count_max);
+    QR_CHECK(stats_of(crowd.reader).running <= QR_MIN(count_max, (int)sysconf(_SC_NPROCESSORS_ONLN)));
     close_reader(crowd.reader);
 }
 
