@@ -223,6 +223,13 @@ qr_rc qr_tx_get_i64(struct qr_tx *tx, const char *sql, const struct qr_val *vals
     return QR_OK;
 }
 
+qr_rc qr_tx_postings(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
+                     const struct qr_postings *postings, qr_err *err)
+{
+    assert(tx->driver->postings);
+    return tx->driver->postings(tx, sql, vals, val_count, postings, err);
+}
+
 /* ---- wake-ups ---- */
 
 qr_rc qr_tx_notify(struct qr_tx *tx, const char *channel, qr_err *err)

@@ -178,6 +178,19 @@ qr_str qr_rows_str(const struct qr_rows *rows, int column);
 qr_rc qr_tx_get_i64(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count, bool *ret_found,
                     int64_t *ret_value, qr_err *err);
 
+/* SQLite's full-text search: where the phrases of a query occur, phrase by phrase, the rows of each in the order of their ids.
+ * `fn` gets each row of a phrase, with the sum of its columns' weights (1 where there is none) over all places; false: it is
+ * out of memory. It must not use the transaction. */
+struct qr_postings {
+    const double *weights;
+    size_t weight_count;
+    bool (*fn)(void *arg, int phrase, int64_t row_id, double frequency);
+    void *arg;
+};
+/* `sql` is "SELECT postings(TABLE) FROM TABLE WHERE TABLE MATCH ?1 LIMIT 1". Where no row matches, `fn` is not called. */
+qr_rc qr_tx_postings(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
+                     const struct qr_postings *postings, qr_err *err);
+
 /* ---- wake-ups ---- */
 
 /* After this transaction's commit, listeners of the channel are called: in this process at once, in others by

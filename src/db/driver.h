@@ -87,6 +87,10 @@ struct qr_driver {
     int64_t (*rows_i64)(const struct qr_rows *rows, int column);
     double (*rows_f64)(const struct qr_rows *rows, int column);
     qr_str (*rows_str)(const struct qr_rows *rows, int column);
+
+    /* NULL = there is no full-text search that could. */
+    qr_rc (*postings)(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
+                      const struct qr_postings *postings, qr_err *err);
 };
 
 extern const struct qr_driver qr_driver_sqlite;

@@ -19,7 +19,8 @@ struct sqlite_conn {
     int64_t bound_bytes;        /* texts and blobs that the current function has given to statements */
     int64_t bound_bytes_max;    /* that a function may give: the log must have room for it; 0 = any */
     qr_code seen_storage_error; /* the last I/O failure a statement met, for the writer to act on; else QR_CODE_NONE */
-    struct sqlite_conn *next;   /* in the pool */
+    const struct qr_postings *postings; /* while qr_tx_postings runs */
+    struct sqlite_conn *next;           /* in the pool */
 };
 
 enum sqlite_role { SQLITE_ROLE_WRITER, SQLITE_ROLE_READER };
@@ -37,8 +38,14 @@ qr_rc qr_sqlite_conn_get_i64(struct sqlite_conn *conn, const char *sql, int64_t 
 /* The failure that the connection's last call met. */
 qr_rc qr_sqlite_conn_fail(struct sqlite_conn *conn, int sqlite_rc, const char *doing, qr_err *err);
 
-/* Makes the tokenizer known to FTS5 as `quire` (sqlite_tokenizer.c). The rc is SQLite's. */
+/* Whether what runs on it has passed its deadline. */
+bool qr_sqlite_conn_is_late(const struct sqlite_conn *conn);
+
+/* Make the tokenizer known to FTS5 as `quire` (sqlite_tokenizer.c), and the function `postings` (sqlite_postings.c). The rc is
+ * SQLite's. */
+int qr_sqlite_find_fts5(sqlite3 *handle, fts5_api **ret_api);
 int qr_sqlite_register_tokenizer(sqlite3 *handle, const struct qr_db_tokenizer *tokenizer);
+int qr_sqlite_register_postings(struct sqlite_conn *conn);
 
 /* True after SQLite itself has rolled everything back (disk full, I/O error, out of memory). */
 static inline bool sqlite_conn_rolled_back(const struct sqlite_conn *conn)
@@ -158,3 +165,6 @@ bool qr_sqlite_rows_is_null(const struct qr_rows *rows, int column);
 int64_t qr_sqlite_rows_i64(const struct qr_rows *rows, int column);
 double qr_sqlite_rows_f64(const struct qr_rows *rows, int column);
 qr_str qr_sqlite_rows_str(const struct qr_rows *rows, int column);
+/* sqlite_postings.c */
+qr_rc qr_sqlite_postings(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count,
+                         const struct qr_postings *postings, qr_err *err);

@@ -92,11 +92,15 @@ qr_rc qr_sqlite_conn_fail(struct sqlite_conn *conn, int sqlite_rc, const char *d
 
 /* ---- opening ---- */
 
+bool qr_sqlite_conn_is_late(const struct sqlite_conn *conn)
+{
+    return conn->deadline_mono_ms != 0 && qr_clock_mono_ms(conn->clock) > conn->deadline_mono_ms;
+}
+
 /* SQLite calls it while a statement runs; not 0 interrupts. */
 static int past_deadline(void *arg)
 {
-    const struct sqlite_conn *conn = arg;
-    return conn->deadline_mono_ms != 0 && qr_clock_mono_ms(conn->clock) > conn->deadline_mono_ms;
+    return qr_sqlite_conn_is_late(arg);
 }
 
 static qr_rc set_up(struct sqlite_conn *conn, const struct sqlite_db *db, enum sqlite_role role, qr_err *err)
@@ -123,7 +127,8 @@ static qr_rc set_up(struct sqlite_conn *conn, const struct sqlite_db *db, enum s
         sqlite3_progress_handler(conn->handle, PROGRESS_STEPS, past_deadline, conn);
         QR_TRY(qr_sqlite_conn_exec(conn, "PRAGMA query_only = ON", "setting up a connection", err));
     }
-    const int rc = db->tokenizer ? qr_sqlite_register_tokenizer(conn->handle, db->tokenizer) : SQLITE_OK;
+    int rc = db->tokenizer ? qr_sqlite_register_tokenizer(conn->handle, db->tokenizer) : SQLITE_OK;
+    rc = db->tokenizer && rc == SQLITE_OK ? qr_sqlite_register_postings(conn) : rc;
     return rc == SQLITE_OK ? QR_OK : qr_sqlite_conn_fail(conn, rc, "setting up full-text search", err);
 }
 
@@ -289,7 +294,7 @@ static qr_rc statement_failed(struct sqlite_conn *conn, int sqlite_rc, qr_err *e
 
 static qr_rc require_time(struct sqlite_conn *conn, qr_err *err)
 {
-    if (past_deadline(conn)) {
+    if (qr_sqlite_conn_is_late(conn)) {
         return qr_fail(err, QR_CODE_TIMEOUT, "the read took longer than its deadline");
     }
     return QR_OK;

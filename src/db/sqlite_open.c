@@ -383,8 +383,18 @@ static qr_rc start_threads(struct sqlite_db *db, qr_err *err)
     return rc;
 }
 
+/* SQLite counts its memory under one lock of the process, which every allocation takes: writers of two databases would wait for
+ * each other there, for counts that nobody reads. Where the program around us has used SQLite before, this is refused, and it
+ * stays as the program wants it. */
+static void count_no_memory(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 static qr_rc sqlite_open(struct qr_db **ret_db, const struct qr_db_options *options, qr_err *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, count_no_memory);
     struct sqlite_db *db = make_db(options);
     if (!db) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the database");
@@ -443,4 +453,5 @@ const struct qr_driver qr_driver_sqlite = {
     .rows_i64 = qr_sqlite_rows_i64,
     .rows_f64 = qr_sqlite_rows_f64,
     .rows_str = qr_sqlite_rows_str,
+    .postings = qr_sqlite_postings,
 };

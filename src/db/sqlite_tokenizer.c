@@ -59,7 +59,7 @@ static int tokenize(Fts5Tokenizer *handle, void *context, int flags, const char 
     return rc == QR_OK ? SQLITE_OK : rc == QR_NOMEM ? SQLITE_NOMEM : SQLITE_ERROR;
 }
 
-static int find_api(sqlite3 *handle, fts5_api **ret_api)
+int qr_sqlite_find_fts5(sqlite3 *handle, fts5_api **ret_api)
 {
     sqlite3_stmt *stmt;
     *ret_api = NULL;
@@ -77,6 +77,6 @@ int qr_sqlite_register_tokenizer(sqlite3 *handle, const struct qr_db_tokenizer *
 {
     fts5_tokenizer functions = {.xCreate = create, .xDelete = delete, .xTokenize = tokenize};
     fts5_api *api;
-    const int rc = find_api(handle, &api);
+    const int rc = qr_sqlite_find_fts5(handle, &api);
     return rc == SQLITE_OK ? api->xCreateTokenizer(api, "quire", (void *)tokenizer, &functions, NULL) : rc;
 }

@@ -35,7 +35,8 @@ qr_rc qr_index_search_query(struct qr_index_set *set, qr_uuid base_id, struct qr
         .ret_hits = ret_hits,
     };
     TAKE(taken, set, base_id, err);
-    request.counts = set->dir ? &taken.store->words : NULL;
+    request.counts = &taken.store->words;
+    request.lengths = &taken.store->lengths;
     QR_TRY(qr_index_make_searchable(set, taken.store, err));
     QR_TRY(qr_db_read(taken.store->db, set->rows->search_text, &request, err));
     *ret_count = request.ret_count;

@@ -64,11 +64,13 @@ struct rows_extents {
 };
 
 struct word_counts;
+struct row_lengths;
 
 struct rows_search {
     qr_uuid base_id;
     struct qr_text_query *query; /* of text */
-    struct word_counts *counts;  /* NULL = nothing is remembered */
+    struct word_counts *counts;  /* SQLite: what is remembered of the store */
+    struct row_lengths *lengths;
     const float *vector;         /* of vectors */
     int dimension;
     int limit;

@@ -3,9 +3,7 @@
  * F1  bm25() gives a word that occurs in more than half of the rows a weight of nearly nothing (1e-6), and yet scores every
  *     row that has it. Such words are left out of a query where others remain, as long as those find enough: the order is the
  *     same without them. */
-#include "index/hits.h"
-#include "index/rows.h"
-#include "index/word_counts.h"
+#include "index/rows_sqlite_rank.h"
 #include "index/words.h"
 
 /* ---- how much there is ---- */
@@ -17,7 +15,7 @@ struct store_state {
 };
 
 /* A number as SQLite and FTS5 write it: seven bits a byte, the largest first, nine bytes at most. */
-static int64_t take_number(qr_str *bytes)
+int64_t qr_rows_sqlite_take_number(qr_str *bytes)
 {
     enum { BYTES_MAX = 9 };
     uint64_t number = 0;
@@ -47,10 +45,11 @@ static qr_rc load_state(struct qr_tx *tx, struct store_state *ret_state, qr_err 
                        QR_NO_VALS, err));
     if (qr_rows_next(&rows)) {
         qr_str totals = qr_rows_str(&rows, 2);
-        ret_state->words = (struct word_state){.last_id = qr_rows_i64(&rows, 0), .rows = take_number(&totals)};
+        ret_state->words =
+            (struct word_state){.last_id = qr_rows_i64(&rows, 0), .rows = qr_rows_sqlite_take_number(&totals)};
         ret_state->languages = (qr_languages)qr_rows_i64(&rows, 1);
         for (int i = 0; i < COLUMNS; i++) {
-            ret_state->places += take_number(&totals);
+            ret_state->places += qr_rows_sqlite_take_number(&totals);
         }
     }
     return qr_rows_end(&rows, err);
@@ -115,16 +114,37 @@ struct judging {
     qr_err *err;
 };
 
-/* Counts may be a tenth old: so clearly more than half. */
 static bool is_everywhere(void *arg, qr_str word)
 {
-    enum { FREQUENT_PERCENT = 60 };
     struct judging *judging = arg;
     int64_t count = 0;
     if (judging->rc == QR_OK) {
         judging->rc = count_word(judging->tx, judging->counts, judging->state, word, &count, judging->err);
     }
-    return judging->rc == QR_OK && count * 100 > judging->state->rows * FREQUENT_PERCENT;
+    return judging->rc == QR_OK && qr_word_is_everywhere(judging->state, count);
+}
+
+/* Any of the words, and nothing but words: mostly. */
+static qr_rc search_any(struct qr_tx *tx, const struct rows_search *request, const struct store_state *state,
+                        bool leaves_out, struct hits *hits, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_str words[QR_WORDS_MAX];
+    size_t left_out;
+    const struct qr_words_options options = {
+        .dialect = QR_WORDS_FTS5, .languages = state->languages, .tokenizer = request->query->tokenizer};
+    struct rows_rank rank = {.words = words,
+                             .leaves_out = leaves_out,
+                             .state = state->words,
+                             .places = state->places,
+                             .counts = request->counts,
+                             .lengths = request->lengths};
+    qr_arena_init(&arena, 0);
+    QR_TRY(qr_words_list(request->query, &options, &arena, words, &rank.word_count, err));
+    qr_hits_init(hits, request->ret_hits, request->limit, request->filter, request->filter_arg);
+    QR_TRY(qr_rows_sqlite_rank(tx, &rank, hits, &left_out, err));
+    request->query->left_out = left_out > 0;
+    return QR_OK;
 }
 
 /* With `leaves_out`, the words that occur nearly everywhere are not looked for. */
@@ -145,6 +165,9 @@ static qr_rc search_query(struct qr_tx *tx, const struct rows_search *request, c
     return match.len ? search_words(tx, qr_buf_str(&match), hits, err) : QR_OK;
 }
 
+typedef qr_rc search_fn(struct qr_tx *tx, const struct rows_search *request, const struct store_state *state,
+                        bool leaves_out, struct hits *hits, qr_err *err);
+
 qr_rc qr_rows_sqlite_search_text(struct qr_tx *tx, void *arg, qr_err *err)
 {
     enum { ROWS_MIN = 500 }; /* of fewer there is nothing to be saved */
@@ -152,10 +175,11 @@ qr_rc qr_rows_sqlite_search_text(struct qr_tx *tx, void *arg, qr_err *err)
     struct store_state state;
     struct hits hits;
     QR_TRY(load_state(tx, &state, err));
-    const bool may_leave_out = request->counts && state.words.rows >= ROWS_MIN && !request->query->is_relaxed;
-    QR_TRY(search_query(tx, request, &state, may_leave_out, &hits, err));
+    search_fn *search = qr_words_are_alternatives(request->query) ? search_any : search_query;
+    const bool may_leave_out = state.words.rows >= ROWS_MIN && !request->query->is_relaxed;
+    QR_TRY(search(tx, request, &state, may_leave_out, &hits, err));
     if (request->query->left_out && !qr_hits_is_full(&hits)) {
-        QR_TRY(search_query(tx, request, &state, false, &hits, err));
+        QR_TRY(search(tx, request, &state, false, &hits, err));
     }
     request->ret_count = hits.count;
     return QR_OK;

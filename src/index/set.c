@@ -78,6 +78,7 @@ static qr_rc add_entry(struct qr_index_set *set, qr_uuid base_id, enum store_sta
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for an index store");
     }
     qr_word_counts_init(&store->words, set->stores.seed);
+    qr_row_lengths_init(&store->lengths, set->stores.seed);
     store->base_id = base_id;
     store->state = state;
     store->writes = 1; /* what earlier processes left counts as written */
@@ -89,6 +90,7 @@ static void remove_entry(struct qr_index_set *set, struct index_store *store)
 {
     qr_map_take(&set->stores, key_of(&store->base_id));
     qr_word_counts_done(&store->words);
+    qr_row_lengths_done(&store->lengths);
     qr_made_rows_done(&store->made);
     qr_free(store);
     qr_signal_all(&set->changed);
@@ -344,6 +346,7 @@ void qr_index_set_close(struct qr_index_set *set)
         struct index_store *store = value;
         qr_db_close(store->db);
         qr_word_counts_done(&store->words);
+        qr_row_lengths_done(&store->lengths);
         qr_made_rows_done(&store->made);
         qr_free(store);
     }

@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "base/sync.h"
+#include "index/row_lengths.h"
 #include "index/rows.h"
 #include "index/word_counts.h"
 
@@ -13,7 +14,8 @@ enum store_state { STORE_OPENING, STORE_OPEN, STORE_CLOSING };
 struct index_store {
     qr_uuid base_id;
     struct qr_db *db;         /* belongs to whoever opens or closes it; may be used while taken */
-    struct word_counts words; /* has a lock of its own; not of PostgreSQL */
+    struct word_counts words; /* these two have locks of their own; not of PostgreSQL */
+    struct row_lengths lengths;
     struct made_rows made;    /* belongs to the write transaction */
 
     /* under the set's lock */

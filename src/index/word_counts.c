@@ -6,6 +6,12 @@ enum {
     CHANGED_SHARE = 10,
 };
 
+bool qr_word_is_everywhere(const struct word_state *state, int64_t count)
+{
+    enum { EVERYWHERE_PERCENT = 60 };
+    return count * 100 > state->rows * EVERYWHERE_PERCENT;
+}
+
 void qr_word_counts_init(struct word_counts *counts, uint64_t seed)
 {
     *counts = (struct word_counts){0};

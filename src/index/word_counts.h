@@ -19,6 +19,9 @@ struct word_state {
     int64_t last_id; /* grows with each new row */
 };
 
+/* Clearly more than half of the rows have it: a count may be a tenth old (F1 of rows_sqlite_search.c). */
+bool qr_word_is_everywhere(const struct word_state *state, int64_t count);
+
 void qr_word_counts_init(struct word_counts *counts, uint64_t seed);
 void qr_word_counts_done(struct word_counts *counts);
 

@@ -338,7 +338,7 @@ qr_rc qr_words_conditions(struct qr_buf *out_required, struct qr_buf *out_exclud
     return qr_buf_check(out_excluded, err);
 }
 
-qr_rc qr_words_list(const struct qr_text_query *query, const struct qr_words_options *options, struct qr_arena *arena,
+qr_rc qr_words_list(struct qr_text_query *query, const struct qr_words_options *options, struct qr_arena *arena,
                     qr_str ret_words[static QR_WORDS_MAX], size_t *ret_count, qr_err *err)
 {
     QR_CLEANUP(parts_done) struct parts parts = {.left = 0};
@@ -359,5 +359,17 @@ qr_rc qr_words_list(const struct qr_text_query *query, const struct qr_words_opt
         ret_words[i] = (qr_str){text + start, groups->ends[i] - start};
     }
     *ret_count = groups->count;
+    query->was_cut = groups->is_full;
     return QR_OK;
+}
+
+bool qr_words_are_alternatives(const struct qr_text_query *query)
+{
+    for (size_t i = 0; i < query->count; i++) {
+        const struct qr_clause *clause = &query->clauses[i];
+        if (!qr_clause_is_about_item(clause) && !is_optional(query, clause)) {
+            return false;
+        }
+    }
+    return !query->is_relaxed; /* then beginnings of words fit, too */
 }

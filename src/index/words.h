@@ -45,9 +45,13 @@ qr_rc qr_words_query(struct qr_buf *out, struct qr_text_query *query, const stru
 /* Only what every hit must fulfil, and what none may; each is empty where there is nothing. */
 qr_rc qr_words_conditions(struct qr_buf *out_required, struct qr_buf *out_excluded, const struct qr_text_query *query,
                           const struct qr_words_options *options, qr_err *err);
-/* The words that a query looks for, each once with its other forms: "run|running". In the arena. */
-qr_rc qr_words_list(const struct qr_text_query *query, const struct qr_words_options *options, struct qr_arena *arena,
+/* The words that a query looks for, each once with its other forms: "run|running". In the arena. Sets what the query says of
+ * itself. */
+qr_rc qr_words_list(struct qr_text_query *query, const struct qr_words_options *options, struct qr_arena *arena,
                     qr_str ret_words[static QR_WORDS_MAX], size_t *ret_count, qr_err *err);
+
+/* Whether any of its words is enough, and no other condition is there: then the words of the list are all of it. */
+bool qr_words_are_alternatives(const struct qr_text_query *query);
 
 /* Appends one word with its other forms. */
 void qr_words_write(struct qr_buf *out, qr_str word, enum qr_words_dialect dialect);

@@ -18,7 +18,7 @@ static bool is_one_of(qr_str id, const struct qr_search_filter *filter)
     return false;
 }
 
-static bool is_inside(const struct qr_search_filter *filter, const struct qr_item *item)
+static bool is_inside(const struct qr_search_filter *filter, const struct qr_item_facts *item)
 {
     for (size_t at = 0; at + QR_UUID_BYTES <= item->path.len; at += QR_UUID_BYTES) {
         if (is_one_of((qr_str){item->path.ptr + at, QR_UUID_BYTES}, filter)) {
@@ -77,9 +77,9 @@ bool qr_path_fits(qr_str path, qr_str pattern)
     }
 }
 
-static bool fits_patterns(const struct qr_search_filter *filter, const struct qr_item *item)
+static bool fits_patterns(const struct qr_search_filter *filter, const struct qr_item_facts *item)
 {
-    const qr_str path = item->source.len ? item->source : qr_str_of(item->name);
+    const qr_str path = item->source.len ? item->source : item->name;
     for (size_t i = 0; i < filter->pattern_count; i++) {
         const struct qr_path_pattern *pattern = &filter->patterns[i];
         if (qr_path_fits(path, pattern->pattern) == pattern->is_excluded) {
@@ -107,14 +107,14 @@ static bool value_fits(const json_t *value, const json_t *wanted)
     return false;
 }
 
-static qr_rc check_attributes(const struct qr_search_filter *filter, const struct qr_item *item, bool *ret_passes,
+static qr_rc check_attributes(const struct qr_search_filter *filter, const struct qr_item_facts *item, bool *ret_passes,
                               qr_err *err)
 {
     QR_JSON *attributes = NULL;
     const json_t *wanted;
     const char *key;
-    if (item->attributes[0] &&
-        qr_json_parse(qr_str_of(item->attributes), &QR_JSON_REQUEST_LIMITS, &attributes, err) == QR_NOMEM) {
+    if (item->attributes.len &&
+        qr_json_parse(item->attributes, &QR_JSON_REQUEST_LIMITS, &attributes, err) == QR_NOMEM) {
         return QR_NOMEM;
     }
     *ret_passes = true;
@@ -125,7 +125,8 @@ static qr_rc check_attributes(const struct qr_search_filter *filter, const struc
     return QR_OK;
 }
 
-qr_rc qr_filter_check(const struct qr_search_filter *filter, const struct qr_item *item, bool *ret_passes, qr_err *err)
+qr_rc qr_filter_check(const struct qr_search_filter *filter, const struct qr_item_facts *item, bool *ret_passes,
+                      qr_err *err)
 {
     *ret_passes = (filter->types == 0 || (filter->types & QR_BIT(item->type))) && is_inside(filter, item) &&
                   fits_patterns(filter, item);

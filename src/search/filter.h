@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "store/items.h"
+#include "store/items_facts.h"
 
 enum { QR_FILTER_IDS_MAX = 200, QR_FILTER_PATTERNS_MAX = 16 };
 
@@ -26,7 +26,8 @@ struct qr_search_filter {
 /* Whether no item whatever can pass. */
 bool qr_filter_fits_none(const struct qr_search_filter *filter);
 /* `invalid_value` never: an item whose attributes cannot be read has none. */
-qr_rc qr_filter_check(const struct qr_search_filter *filter, const struct qr_item *item, bool *ret_passes, qr_err *err);
+qr_rc qr_filter_check(const struct qr_search_filter *filter, const struct qr_item_facts *item, bool *ret_passes,
+                      qr_err *err);
 
 /* Whether the path, or an end of it that begins behind a slash, fits: * is anything, ? one byte. A pattern that
  * ends with a slash, of a folder without stars, means everything below it. The case of ASCII letters does not count. */

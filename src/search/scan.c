@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 enum {
-    ALLOWED_IDS_MAX = 1 << 18, /* 4 MB */
     DEPTH_FACTOR = 4,
     DEPTH_MAX = 1 << 16, /* hits looked at in a round */
     LEARNED_HITS_MIN = 4,
@@ -17,6 +16,7 @@ struct verdict {
     bool is_visible;
     qr_str hidden_by; /* the path of what hides it; empty = nothing does */
     bool is_deleting; /* that is why */
+    bool is_refused;  /* by the filter, and by nothing else */
     struct qr_item item;
 };
 
@@ -24,7 +24,7 @@ struct verdict {
 struct judging {
     const struct qr_scan *scan;
     const struct qr_index_hit *hits;
-    size_t count, visible_count;
+    size_t count, visible_count, refused_count;
     const struct verdict **verdicts;
     const struct qr_item **items; /* NULL = not to be shown */
 };
@@ -34,78 +34,7 @@ static qr_rc out_of_memory(qr_err *err)
     return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while searching");
 }
 
-/* ---- what the filter names ---- */
-
-static int compare_ids(const void *a, const void *b)
-{
-    return memcmp(((const qr_uuid *)a)->bytes, ((const qr_uuid *)b)->bytes, QR_UUID_BYTES);
-}
-
-/* Room for `count` more; false when memory ran out. */
-static bool grow_list(struct qr_id_list *list, size_t count, struct qr_arena *arena)
-{
-    if (list->count + count <= list->capacity) {
-        return true;
-    }
-    const size_t capacity = QR_MAX(list->capacity * 2, list->count + count);
-    qr_uuid *ids = qr_arena_array(arena, capacity, sizeof *ids);
-    if (!ids) {
-        return false;
-    }
-    if (list->count) {
-        memcpy(ids, list->ids, list->count * sizeof *ids);
-    }
-    list->ids = ids;
-    list->capacity = capacity;
-    return true;
-}
-
-/* The item and what is below it. One that is not there, or in another base, allows nothing. */
-static qr_rc allow_item(struct qr_tx *tx, struct qr_scan *scan, qr_uuid id, qr_err *err)
-{
-    enum { IDS_A_READ = 1024 };
-    struct qr_id_list *list = &scan->allowed;
-    struct qr_item_cursor cursor = {0};
-    struct qr_item item;
-    bool found;
-    size_t count = IDS_A_READ;
-    QR_TRY(qr_item_find(tx, id, scan->arena, &found, &item, err));
-    if (!found || !qr_uuid_equal(item.base_id, scan->base_id)) {
-        return QR_OK;
-    }
-    if (!grow_list(list, 1, scan->arena)) {
-        return out_of_memory(err);
-    }
-    list->ids[list->count++] = id;
-    while (item.is_container && count == IDS_A_READ && list->count < ALLOWED_IDS_MAX) {
-        if (!grow_list(list, IDS_A_READ, scan->arena)) {
-            return out_of_memory(err);
-        }
-        QR_TRY(qr_ids_below(tx, scan->base_id, item.path, IDS_A_READ, &cursor, list->ids + list->count, &count, err));
-        list->count += count;
-    }
-    return QR_OK;
-}
-
-static qr_rc list_allowed(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct qr_scan *scan = arg;
-    struct qr_id_list *list = &scan->allowed;
-    list->count = 0;
-    for (size_t i = 0; i < scan->filter->item_id_count && list->count < ALLOWED_IDS_MAX; i++) {
-        QR_TRY(allow_item(tx, scan, scan->filter->item_ids[i], err));
-    }
-    list->is_known = list->count < ALLOWED_IDS_MAX;
-    if (list->count) {
-        qsort(list->ids, list->count, sizeof *list->ids, compare_ids);
-    }
-    return QR_OK;
-}
-
-static bool is_allowed(const struct qr_id_list *list, const qr_uuid *id)
-{
-    return !list->is_known || (list->count && bsearch(id, list->ids, list->count, sizeof *id, compare_ids));
-}
+/* ---- a scan ---- */
 
 qr_rc qr_scan_begin(struct qr_scan *scan, struct qr_db *db, struct qr_visible_memory *memory, qr_uuid base_id,
                     const struct qr_search_filter *filter, struct qr_arena *arena, qr_err *err)
@@ -117,7 +46,7 @@ qr_rc qr_scan_begin(struct qr_scan *scan, struct qr_db *db, struct qr_visible_me
         scan->allowed.is_known = true; /* an empty list: nothing is looked at */
         return QR_OK;
     }
-    return filter->item_ids ? qr_db_read(db, list_allowed, scan, err) : QR_OK;
+    return filter->item_ids ? qr_allowed_list_named(&scan->allowed, db, base_id, filter, arena, err) : QR_OK;
 }
 
 void qr_scan_done(struct qr_scan *scan)
@@ -144,7 +73,7 @@ static bool may_be_shown(void *arg, qr_uuid item_id, int64_t generation)
 {
     const struct qr_scan *scan = arg;
     const struct hidden_key key = key_of(item_id, generation);
-    return is_allowed(&scan->allowed, &item_id) && !qr_hidden_has(&scan->known, item_id) &&
+    return qr_allowed_has(&scan->allowed, &item_id) && !qr_hidden_has(&scan->known, item_id) &&
            !qr_map_find(&scan->hidden, (qr_str){key.bytes, sizeof key.bytes});
 }
 
@@ -161,7 +90,59 @@ static qr_rc remember_hidden(struct qr_scan *scan, const struct judging *judging
 
 /* ---- who may be shown ---- */
 
-static qr_rc judge(struct qr_tx *tx, const struct qr_scan *scan, qr_uuid item_id, struct verdict *verdict, qr_err *err)
+/* What a read has found out. */
+struct seen {
+    struct qr_map verdicts; /* item id → struct verdict */
+    struct qr_map folders;  /* the path of what holds items → struct hiding */
+};
+
+struct hiding {
+    size_t len; /* of the path of what hides; 0 = nothing does */
+    bool is_deleting;
+};
+
+static void seen_done(struct seen *seen)
+{
+    qr_map_done(&seen->verdicts);
+    qr_map_done(&seen->folders);
+}
+
+/* What is above is the same for all items of a folder. */
+static qr_rc find_hiding_above(struct qr_tx *tx, const struct qr_scan *scan, struct seen *seen, qr_str folder,
+                               const struct hiding **ret_hiding, qr_err *err)
+{
+    struct hiding *hiding = qr_map_find(&seen->folders, folder);
+    if (!hiding) {
+        hiding = qr_arena_alloc(scan->arena, sizeof *hiding);
+        if (!hiding || !qr_map_put(&seen->folders, folder, hiding)) {
+            return out_of_memory(err);
+        }
+        QR_TRY(qr_item_hidden_by(tx, folder, &hiding->len, &hiding->is_deleting, err));
+    }
+    *ret_hiding = hiding;
+    return QR_OK;
+}
+
+static qr_rc find_hiding(struct qr_tx *tx, const struct qr_scan *scan, struct seen *seen, struct verdict *verdict,
+                         qr_err *err)
+{
+    const struct qr_item *item = &verdict->item;
+    const struct hiding *above = NULL;
+    const bool is_deleting = item->status == QR_ITEM_DELETING;
+    const qr_str folder = {item->path.ptr, item->path.len - QR_MIN(item->path.len, (size_t)QR_UUID_BYTES)};
+    QR_TRY(find_hiding_above(tx, scan, seen, folder, &above, err));
+    if (above->len) {
+        verdict->hidden_by = (qr_str){item->path.ptr, above->len};
+        verdict->is_deleting = above->is_deleting;
+    } else if (is_deleting || !item->enabled) {
+        verdict->hidden_by = item->path;
+        verdict->is_deleting = is_deleting;
+    }
+    return QR_OK;
+}
+
+static qr_rc judge(struct qr_tx *tx, const struct qr_scan *scan, struct seen *seen, qr_uuid item_id,
+                   struct verdict *verdict, qr_err *err)
 {
     bool found;
     struct qr_item *item = &verdict->item;
@@ -169,23 +150,28 @@ static qr_rc judge(struct qr_tx *tx, const struct qr_scan *scan, qr_uuid item_id
     if (!found || !qr_uuid_equal(item->base_id, scan->base_id)) {
         return QR_OK;
     }
-    verdict->hidden_by.ptr = item->path.ptr;
-    QR_TRY(qr_item_hidden_by(tx, item->path, &verdict->hidden_by.len, &verdict->is_deleting, err));
-    return verdict->hidden_by.len ? QR_OK : qr_filter_check(scan->filter, item, &verdict->is_visible, err);
+    QR_TRY(find_hiding(tx, scan, seen, verdict, err));
+    if (verdict->hidden_by.len) {
+        return QR_OK;
+    }
+    const struct qr_item_facts facts = qr_item_facts_of(item);
+    QR_TRY(qr_filter_check(scan->filter, &facts, &verdict->is_visible, err));
+    verdict->is_refused = !verdict->is_visible;
+    return QR_OK;
 }
 
 /* Each item is asked about once, however many of its chunks were found. */
-static qr_rc find_verdict(struct qr_tx *tx, const struct qr_scan *scan, struct qr_map *seen, qr_uuid item_id,
+static qr_rc find_verdict(struct qr_tx *tx, const struct qr_scan *scan, struct seen *seen, qr_uuid item_id,
                           const struct verdict **ret_verdict, qr_err *err)
 {
     const qr_str key = {(const char *)item_id.bytes, QR_UUID_BYTES};
-    struct verdict *verdict = qr_map_find(seen, key);
+    struct verdict *verdict = qr_map_find(&seen->verdicts, key);
     if (!verdict) {
         verdict = qr_arena_alloc(scan->arena, sizeof *verdict);
-        if (!verdict || !qr_map_put(seen, key, verdict)) {
+        if (!verdict || !qr_map_put(&seen->verdicts, key, verdict)) {
             return out_of_memory(err);
         }
-        QR_TRY(judge(tx, scan, item_id, verdict, err));
+        QR_TRY(judge(tx, scan, seen, item_id, verdict, err));
     }
     *ret_verdict = verdict;
     return QR_OK;
@@ -194,9 +180,10 @@ static qr_rc find_verdict(struct qr_tx *tx, const struct qr_scan *scan, struct q
 static qr_rc judge_all(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct judging *judging = arg;
-    QR_CLEANUP(qr_map_done) struct qr_map seen;
-    qr_map_init(&seen, 1);
-    judging->visible_count = 0;
+    QR_CLEANUP(seen_done) struct seen seen;
+    qr_map_init(&seen.verdicts, 1);
+    qr_map_init(&seen.folders, 1);
+    judging->visible_count = judging->refused_count = 0;
     for (size_t i = 0; i < judging->count; i++) {
         const struct verdict *verdict = NULL;
         QR_TRY(find_verdict(tx, judging->scan, &seen, judging->hits[i].item_id, &verdict, err));
@@ -204,6 +191,7 @@ static qr_rc judge_all(struct qr_tx *tx, void *arg, qr_err *err)
         judging->verdicts[i] = verdict;
         judging->items[i] = verdict->is_visible && is_live ? &verdict->item : NULL;
         judging->visible_count += judging->items[i] != NULL;
+        judging->refused_count += verdict->is_refused;
     }
     return QR_OK;
 }
@@ -290,12 +278,31 @@ static void keep_visible(const struct judging *judging, struct qr_index_hit *hit
     }
 }
 
-/* Of a round that was not full there is nothing behind. Those of the first one may be nearly all there are: not much is
- * learned for that. */
+/* There are enough, or there is nothing else. Where hits are hidden, there may be: an item whose generation was replaced meanwhile
+ * has rows of the next one. */
+static bool is_over(const struct judging *judging, int depth, int wanted)
+{
+    const bool was_full = judging->count == (size_t)depth;
+    const size_t settled = judging->visible_count + (was_full ? 0 : judging->refused_count);
+    return judging->visible_count >= (size_t)wanted || settled == judging->count;
+}
+
+/* Before the next round. Hits of the first one may be nearly all there are: not much is learned for that. */
+static qr_rc learn(struct qr_scan *scan, const struct judging *judging, bool is_first, qr_err *err)
+{
+    QR_TRY(learn_causes(scan, judging, is_first ? QR_HIDDEN_PART_MAX : QR_HIDDEN_IDS_MAX, err));
+    if (judging->refused_count == 0 || scan->has_listed) {
+        return QR_OK;
+    }
+    scan->has_listed = true;
+    return qr_allowed_list_passing(&scan->allowed, scan->db, scan->base_id, scan->filter, scan->arena, err);
+}
+
+/* Of a round that was not full there is nothing behind. */
 qr_rc qr_scan_leg(struct qr_scan *scan, qr_leg_fn *leg, void *arg, int wanted, struct qr_index_hit **ret_hits,
                   size_t *ret_count, qr_err *err)
 {
-    size_t ids_max = QR_HIDDEN_PART_MAX;
+    bool is_first = true;
     for (int depth = wanted;; depth = QR_MIN(depth * DEPTH_FACTOR, (int)DEPTH_MAX)) {
         struct judging judging;
         size_t count;
@@ -305,14 +312,14 @@ qr_rc qr_scan_leg(struct qr_scan *scan, qr_leg_fn *leg, void *arg, int wanted, s
         }
         QR_TRY(leg(arg, depth, may_be_shown, scan, hits, &count, err));
         QR_TRY(judge_hits(scan, hits, count, &judging, err));
-        if (judging.visible_count == count || judging.visible_count >= (size_t)wanted) {
+        if (is_over(&judging, depth, wanted)) {
             keep_visible(&judging, hits, wanted, ret_count);
             *ret_hits = hits;
             return QR_OK;
         }
         if (count == (size_t)depth) {
-            QR_TRY(learn_causes(scan, &judging, ids_max, err));
-            ids_max = QR_HIDDEN_IDS_MAX;
+            QR_TRY(learn(scan, &judging, is_first, err));
+            is_first = false;
         }
         QR_TRY(remember_hidden(scan, &judging, err)); /* each round knows more than the one before, and they end */
     }

@@ -9,19 +9,15 @@
  * S3  Whatever hides several hits of a round is learned as a whole (search/visible.h), so that a round or two are enough
  *     however much is hidden.
  * S4  Where the filter names items, the ids of these and of all below them are known before the first round, and whatever is
- *     not among them is passed over inside the scan. Of more than fit into the list nothing is known, and S2 does it. */
+ *     not among them is passed over inside the scan. Of more than fit into the list nothing is known, and S2 does it.
+ * S5  What else the filter says of items is mostly true of many, so that the first round does without. Where it refused hits
+ *     and they were too few, the ids of all that pass are listed, and S4 holds for them: two rounds, however few they are. */
 #pragma once
 
 #include "base/map.h"
 #include "index/index.h"
-#include "search/filter.h"
+#include "search/allowed.h"
 #include "search/visible.h"
-
-struct qr_id_list {
-    qr_uuid *ids; /* in the arena, sorted */
-    size_t count, capacity;
-    bool is_known; /* the list says all */
-};
 
 struct qr_scan {
     struct qr_db *db;
@@ -30,7 +26,8 @@ struct qr_scan {
     struct qr_arena *arena;
     struct qr_hidden known;
     struct qr_map hidden;      /* (item, generation) that was judged before, and must not be shown */
-    struct qr_id_list allowed; /* S4 */
+    struct qr_allowed allowed; /* S4 */
+    bool has_listed;           /* S5: tried once */
 };
 
 /* Also to be ended when it could not begin. */

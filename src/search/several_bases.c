@@ -74,7 +74,7 @@ static qr_rc sum_up(struct qr_searching *searching, struct statistics *statistic
 
 static qr_rc read_statistics(struct qr_searching *searching, struct statistics *statistics, qr_err *err)
 {
-    const struct qr_text_query query = {.clauses = searching->query.clauses, .count = searching->query.count};
+    struct qr_text_query query = {.clauses = searching->query.clauses, .count = searching->query.count};
     const struct qr_words_options options = {.languages = searching->languages, .tokenizer = searching->tokenizer};
     QR_TRY(qr_words_list(&query, &options, searching->arena, statistics->words, &statistics->count, err));
     QR_TRY(sum_up(searching, statistics, err));

@@ -41,12 +41,12 @@ static bool passes(const struct qr_search_filter *filter)
     char path[2 * QR_UUID_BYTES];
     memcpy(path, folder.bytes, QR_UUID_BYTES);
     memcpy(path + QR_UUID_BYTES, file.bytes, QR_UUID_BYTES);
-    const struct qr_item item = {.id = file,
-                                 .path = {path, sizeof path},
-                                 .type = QR_ITEM_FILE,
-                                 .name = "a.md",
-                                 .source = QR_STR("/docs/a.md"),
-                                 .attributes = "{\"year\":2024,\"tag\":\"red\"}"};
+    const struct qr_item_facts item = {.id = file,
+                                       .path = {path, sizeof path},
+                                       .type = QR_ITEM_FILE,
+                                       .name = QR_STR("a.md"),
+                                       .source = QR_STR("/docs/a.md"),
+                                       .attributes = QR_STR("{\"year\":2024,\"tag\":\"red\"}")};
     bool is_passed;
     QR_CHECK_RC(QR_OK, qr_filter_check(filter, &item, &is_passed, &err));
     return is_passed;

@@ -236,7 +236,7 @@ QR_TEST(the_words_of_a_query_are_listed_each_once_with_their_forms)
     qr_arena_init(&arena, 0);
     QR_CHECK_RC(QR_OK, qr_query_parse(QR_STR("rate \"des rate\" -not type:note"), &arena, &query, &err));
     const struct qr_words_options options = {.languages = QR_BIT(QR_LANGUAGE_FRENCH), .tokenizer = tokenizer};
-    const struct qr_text_query text = {.clauses = query.clauses, .count = query.count};
+    struct qr_text_query text = {.clauses = query.clauses, .count = query.count};
     QR_CHECK_RC(QR_OK, qr_words_list(&text, &options, &arena, words, &count, &err));
     QR_CHECK_INT(2, count);
     QR_CHECK_STR("rate|ratF", words[0]);
