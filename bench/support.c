@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -393,6 +394,7 @@ struct bench_idle bench_begin(struct bench_options *options, struct bench_report
     char url[600];
     parse_options(options, argc, argv);
     start_report(report, name, options->as_json);
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* as db/sqlite_open.c does where it is the first to use SQLite */
     fault_vfs_register();
     snprintf(url, sizeof url, "sqlite:%s/idle.db", options->dir);
     const struct idle_request request = {settle, url, IDLE_SECONDS};

@@ -40,20 +40,20 @@ static bool relies_on_index(const struct qr_ended *ended)
     const enum qr_job_type type = qr_job_type_find(qr_str_of(ended->job->type));
     const struct qr_stage_result *result = ended->outcome->result;
     if (type == QR_JOB_PURGE) {
-        return ended->state == QR_JOB_COMPLETED;
+        return true;
     }
     return (type == QR_JOB_PROCESS_DOCUMENT || type == QR_JOB_CHUNK_DOCUMENT || type == QR_JOB_INDEX_CHUNKS) &&
-           ended->state == QR_JOB_COMPLETED && result && result->reached >= QR_REACHED_CHUNKS;
+           result && result->reached >= QR_REACHED_CHUNKS;
 }
 
-/* The index is made durable first, once a base for all of the round. */
+/* The index is made durable first, once a base for all that are recorded together. */
 static qr_rc make_durable(const struct qr_ended *ended, size_t count, void *arg, qr_err *err)
 {
     const struct qr_workflow *workflow = arg;
     struct quire *quire = QR_CONTAINER_OF(workflow, struct quire, workflow);
     qr_uuid synced = {0};
     for (size_t i = 0; i < count; i++) {
-        if (relies_on_index(&ended[i]) && !qr_uuid_equal(ended[i].job->base_id, synced)) {
+        if (!qr_uuid_equal(ended[i].job->base_id, synced)) {
             synced = ended[i].job->base_id;
             QR_TRY(qr_index_sync(quire->index, synced, err));
         }
@@ -64,6 +64,7 @@ static qr_rc make_durable(const struct qr_ended *ended, size_t count, void *arg,
 static struct qr_plan plan_of(struct quire *quire)
 {
     struct qr_plan plan = qr_workflow_plan(&quire->workflow);
+    plan.relies = relies_on_index;
     plan.before = make_durable;
     return plan;
 }

@@ -11,7 +11,8 @@
 enum {
     ROUND_CLAIM_MAX = 256,
     ROUND_BASES_MAX = QR_ENDED_MAX + QR_ENDED_MAX + ROUND_CLAIM_MAX,
-    LOCKED_MS = 50, /* what is due but locked by somebody else is looked at again after that */
+    UNRECORDED_MAX = QR_ENDED_MAX, /* ended, but not recorded: then they count as if they held up their threads */
+    LOCKED_MS = 50,                /* what is due but locked by somebody else is looked at again after that */
 };
 
 struct round {
@@ -21,8 +22,7 @@ struct round {
 
     struct qr_ending endings[QR_ENDED_MAX];
     size_t ending_count;
-    struct qr_outcome stuck;   /* of handlers that do not return (R4) */
-    struct qr_outcome failure; /* of all, where what must come before their records failed */
+    struct qr_outcome stuck; /* of handlers that do not return (R4) */
 
     struct {
         struct task *task;
@@ -235,6 +235,7 @@ static qr_rc run_round(struct qr_tx *tx, void *arg, qr_err *err)
 /* What is in flight once the endings are out of the way. */
 struct in_flight {
     int by_queue[QR_QUEUE_END];
+    int unrecorded[QR_QUEUE_END]; /* of those, what has ended and waits for a later round */
     int suspects;
 };
 
@@ -243,6 +244,7 @@ static void gather_ending(struct round *round, struct task *task, const struct q
 {
     if (round->ending_count == QR_ENDED_MAX || round->args_bytes >= QR_JOB_BYTES_MAX) {
         round->is_more_to_look_at = true;
+        left->unrecorded[task->job.queue]++;
     } else {
         round->args_bytes += strlen(task->job.args);
         round->endings[round->ending_count++] = (struct qr_ending){.task = task, .outcome = outcome};
@@ -271,7 +273,7 @@ static void gather_progress(struct round *round, struct task *task, int64_t now_
 static void gather_task(struct round *round, struct task *task, struct in_flight *left, int64_t now_mono_ms)
 {
     const struct qr_runner *runner = round->runner;
-    if (task->state == TASK_ENDED) {
+    if (task->state == TASK_ENDED || task->state == TASK_PREPARED) {
         return;
     }
     if (task->is_stuck) {
@@ -299,6 +301,13 @@ static void gather_task(struct round *round, struct task *task, struct in_flight
     }
 }
 
+/* What keeps threads from beginning something: not what has ended, unless recording it falls far behind. */
+static int at_work(const struct in_flight *left, enum qr_queue queue)
+{
+    const int unrecorded = left->unrecorded[queue];
+    return left->by_queue[queue] - (unrecorded < UNRECORDED_MAX ? unrecorded : 0);
+}
+
 static void gather(struct round *round)
 {
     struct qr_runner *runner = round->runner;
@@ -317,15 +326,18 @@ static void gather(struct round *round)
     runner->progress_due_mono_ms = 0;
     struct in_flight left = {.suspects = runner->suspects_in_flight};
     memcpy(left.by_queue, runner->in_flight, sizeof left.by_queue);
-    for (struct task *task = runner->ended.first; task; task = task->next) {
+    for (struct task *task = runner->prepared.first; task; task = task->next) {
         gather_ending(round, task, &task->outcome, &left);
+    }
+    for (const struct task *task = runner->ended.first; task; task = task->next) {
+        left.unrecorded[task->job.queue] += task->state == TASK_ENDED;
     }
     for (struct task *task = runner->newest; task; task = task->older) {
         gather_task(round, task, &left, now_mono_ms);
     }
     round->nothing_in_flight = true;
     for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
-        round->want[queue] = round->going_back[queue] ? 0 : qr_slots_free(runner, queue, left.by_queue[queue]);
+        round->want[queue] = round->going_back[queue] ? 0 : qr_slots_free(runner, queue, at_work(&left, queue));
         round->nothing_in_flight = round->nothing_in_flight && (queue == QR_QUEUE_DELETE || left.by_queue[queue] == 0);
     }
     round->suspect_in_flight = left.suspects > 0;
@@ -387,6 +399,18 @@ static void add_claimed(struct round *round)
     round->is_in_doubt = left_count > 0;
 }
 
+/* Before what was claimed is taken. */
+static void note_what_is_left(const struct round *round)
+{
+    size_t claimed[QR_QUEUE_END] = {0};
+    for (size_t i = 0; i < round->claimed_count; i++) {
+        claimed[round->claimed[i].queue]++;
+    }
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        round->runner->has_more[queue] = claimed[queue] == round->want[queue];
+    }
+}
+
 static bool has_ready(const struct qr_runner *runner, enum qr_queue queue)
 {
     return runner->ready[queue].first != NULL;
@@ -407,6 +431,7 @@ static void apply(struct round *round)
         }
     }
     memcpy(runner->ring, round->ring, sizeof runner->ring);
+    note_what_is_left(round);
     add_claimed(round);
     for (enum qr_queue queue = 1; queue < QR_QUEUE_END && round->may_claim && !round->lease_is_lost; queue++) {
         runner->is_paused[queue] = round->is_paused[queue];
@@ -487,7 +512,7 @@ qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_
         gather(round);
     }
     gather_bases(round);
-    qr_prepare_endings(&runner->options.plan, round->endings, round->ending_count, &round->failure);
+    qr_judge_endings(round->endings, round->ending_count);
     const qr_rc rc = qr_db_write(runner->options.db, level_of(round), run_round, round, err);
     QR_HOLD(&runner->lock);
     if (rc == QR_OK) {

@@ -83,8 +83,11 @@ struct qr_plan {
     /* L1: locks the rows of these bases, before any row of a job is touched. They are in the order of their ids, each once;
      * one that is gone is no error. */
     qr_lock_bases_fn *lock;
-    /* Outside of any transaction, before what ended together is recorded: to make durable what the records will rely on. An
-     * error is what each of these attempts then failed with. */
+    /* Of an attempt that was completed: whether its record relies on something that `before` makes durable. Looks at nothing
+     * but what it is given. NULL = each does. */
+    bool (*relies)(const struct qr_ended *ended);
+    /* Outside of any transaction, before such attempts are recorded, and while others are. An error is what each of them then
+     * failed with. */
     qr_rc (*before)(const struct qr_ended *ended, size_t count, void *arg, qr_err *err);
     /* Records a part, where the fence was found to match. An error undoes it. */
     qr_rc (*part)(struct qr_tx *tx, const struct qr_job *job, void *part, void *arg, qr_err *err);

@@ -70,7 +70,7 @@ static void set_state(struct qr_ending *ending)
 static void judge(struct qr_ending *ending)
 {
     struct task *task = ending->task;
-    const bool has_failed = ending->outcome->kind == QR_OUTCOME_FAILED;
+    const bool has_failed = ending->outcome->kind == QR_OUTCOME_FAILED && !task->is_unprepared;
     ending->is_too_late = has_failed && task->limit_mono_ms && qr_runner_mono_ms(task->runner) >= task->limit_mono_ms;
     if (ending->is_too_late && ending->outcome == &task->outcome) {
         qr_fail(&task->outcome.error, QR_CODE_TIMEOUT, "the job took longer than its limit of %lld ms",
@@ -206,20 +206,9 @@ static qr_rc record_alone(struct qr_tx *tx, struct qr_ending *ending, qr_err *er
     return rc;
 }
 
-void qr_prepare_endings(const struct qr_plan *plan, struct qr_ending *endings, size_t count, struct qr_outcome *failure)
+void qr_judge_endings(struct qr_ending *endings, size_t count)
 {
-    struct qr_ended told[QR_ENDED_MAX];
-    *failure = (struct qr_outcome){.kind = QR_OUTCOME_FAILED};
     for (size_t i = 0; i < count; i++) {
-        judge(&endings[i]);
-        told[i] = (struct qr_ended){&endings[i].task->job, endings[i].state, endings[i].outcome};
-        failure->level = QR_MAX(failure->level, endings[i].outcome->level);
-    }
-    if (count == 0 || !plan->before || plan->before(told, count, plan->arg, &failure->error) == QR_OK) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        endings[i].outcome = failure;
         judge(&endings[i]);
     }
 }

@@ -6,17 +6,15 @@
 /* What one ended task becomes. */
 struct qr_ending {
     struct task *task;
-    const struct qr_outcome *outcome; /* the handler's, that it is stuck, or that what had to come before failed */
+    const struct qr_outcome *outcome; /* the handler's, or that it is stuck */
     enum qr_job_state state;
     bool is_too_late; /* past its time limit */
     bool without_plan;
     bool is_lost; /* the fence did not match: nothing was changed, the outcome is thrown away */
 };
 
-/* Before the transaction: says what each is to become, and lets the plan make ready for it. `failure` is where the outcome
- * is kept that they have instead when that fails. */
-void qr_prepare_endings(const struct qr_plan *plan, struct qr_ending *endings, size_t count,
-                        struct qr_outcome *failure);
+/* Before the transaction: says what each is to become. */
+void qr_judge_endings(struct qr_ending *endings, size_t count);
 
 /* Records all of them in the transaction of a round; an error: the round fails. What each says is anew each time this
  * runs. */

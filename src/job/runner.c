@@ -1,4 +1,4 @@
-/* Starting, stopping, and the loops of the two threads that keep everything going. */
+/* Starting, stopping, and the loops of two of the threads that keep everything going; the third is in prepare.c. */
 #include "job/runner_internal.h"
 
 #include "base/mem.h"
@@ -69,7 +69,7 @@ static void heartbeat_main(void *arg)
 static bool has_to_hand_back(const struct qr_runner *runner)
 {
     if (runner->handing_back) {
-        return runner->in_flight_count > 0;
+        return runner->in_flight_count > qr_prepare_count(runner); /* those come once they are prepared */
     }
     for (enum qr_queue queue = 1; runner->stopping && queue < QR_QUEUE_END; queue++) {
         if (runner->ready[queue].first) {
@@ -81,8 +81,17 @@ static bool has_to_hand_back(const struct qr_runner *runner)
 
 static bool has_work(const struct qr_runner *runner)
 {
-    return runner->is_woken || runner->ended.first || runner->look_for_lost || runner->lease_is_lost ||
+    return runner->is_woken || runner->prepared.first || runner->look_for_lost || runner->lease_is_lost ||
            has_to_hand_back(runner);
+}
+
+/* Until when a round can wait for more to record and to claim; 0 = it cannot. */
+static int64_t more_comes_until(const struct qr_runner *runner, int64_t last_mono_ms)
+{
+    const bool is_urgent = runner->look_for_lost || runner->lease_is_lost || runner->stopping;
+    const bool can_wait = !is_urgent && runner->prepared.count < QR_ENOUGH && qr_slots_are_busy(runner);
+    const int64_t until_mono_ms = last_mono_ms + QR_ROUND_MS;
+    return can_wait && qr_runner_mono_ms(runner) < until_mono_ms ? until_mono_ms : 0;
 }
 
 static int64_t earlier(int64_t a_mono_ms, int64_t b_mono_ms)
@@ -99,9 +108,13 @@ static int64_t next_look(const struct qr_runner *runner, int64_t next_mono_ms, i
     return earlier(earlier(next_mono_ms, runner->progress_due_mono_ms), qr_slots_next_check_mono_ms(runner));
 }
 
+/* What is being prepared is recorded after that: nothing else is to be done meanwhile. */
 static bool holds_nothing(struct qr_runner *runner)
 {
     QR_HOLD(&runner->lock);
+    while (runner->in_flight_count > 0 && runner->in_flight_count == qr_prepare_count(runner) && !runner->closing) {
+        qr_signal_wait(&runner->dispatcher_wake, &runner->lock);
+    }
     return runner->in_flight_count == 0 && !qr_dispatch_is_in_doubt(runner);
 }
 
@@ -151,14 +164,15 @@ static bool check_stuck(struct qr_runner *runner)
 static void dispatcher_main(void *arg)
 {
     struct qr_runner *runner = arg;
-    int64_t next_mono_ms = 0, retry_ms = 0;
+    int64_t next_mono_ms = 0, retry_ms = 0, last_mono_ms = qr_runner_mono_ms(runner) - QR_ROUND_MS;
     qr_mutex_lock(&runner->lock);
     while (!runner->closing &&
            !(runner->stopping && runner->in_flight_count == 0 && !qr_dispatch_is_in_doubt(runner))) {
-        const int64_t look_mono_ms = next_look(runner, next_mono_ms, retry_ms);
+        const int64_t more_mono_ms = retry_ms ? 0 : more_comes_until(runner, last_mono_ms);
+        const int64_t look_mono_ms = earlier(next_look(runner, next_mono_ms, retry_ms), more_mono_ms);
         const bool is_time = look_mono_ms && qr_runner_mono_ms(runner) >= look_mono_ms;
         runner->look_mono_ms = look_mono_ms;
-        if (!is_time && (retry_ms || !has_work(runner))) {
+        if (!is_time && (retry_ms || more_mono_ms || !has_work(runner))) {
             if (look_mono_ms) {
                 qr_signal_wait_until(&runner->dispatcher_wake, &runner->lock, runner->options.clock, look_mono_ms);
             } else {
@@ -166,6 +180,7 @@ static void dispatcher_main(void *arg)
             }
             continue;
         }
+        last_mono_ms = qr_runner_mono_ms(runner);
         const bool too_many_stuck = check_stuck(runner);
         const bool lease_is_lost = runner->lease_is_lost, has_dead_to_free = runner->has_dead_to_free;
         struct slot_thread *ended = qr_slots_take_ended(runner);
@@ -209,6 +224,7 @@ static void init(struct qr_runner *runner)
     qr_mutex_init(&runner->lock);
     qr_signal_init(&runner->dispatcher_wake);
     qr_signal_init(&runner->heartbeat_wake);
+    qr_signal_init(&runner->preparer_wake);
     qr_signal_init(&runner->thread_ended);
     for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
         qr_signal_init(&runner->work[queue]);
@@ -221,9 +237,13 @@ static void free_runner(struct qr_runner *runner)
     while (runner->newest) { /* the database did not answer: whoever finds our lease ended frees their jobs */
         qr_task_forget(runner->newest);
     }
+    while (runner->ended.first) {
+        qr_task_free(qr_tasks_take_first(&runner->ended));
+    }
     qr_dispatch_round_free(runner->round);
     qr_signal_done(&runner->dispatcher_wake);
     qr_signal_done(&runner->heartbeat_wake);
+    qr_signal_done(&runner->preparer_wake);
     qr_signal_done(&runner->thread_ended);
     for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
         qr_signal_done(&runner->work[queue]);
@@ -235,7 +255,8 @@ static void free_runner(struct qr_runner *runner)
 static bool all_have_ended(const struct qr_runner *runner)
 {
     if ((runner->has_dispatcher && !runner->dispatcher_has_ended) ||
-        (runner->has_heartbeat && !runner->heartbeat_has_ended)) {
+        (runner->has_heartbeat && !runner->heartbeat_has_ended) ||
+        (runner->has_preparer && !runner->preparer_has_ended)) {
         return false;
     }
     for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
@@ -269,6 +290,7 @@ static void tell_threads_to_end(struct qr_runner *runner)
     runner->closing = true;
     qr_signal_all(&runner->dispatcher_wake);
     qr_signal_all(&runner->heartbeat_wake);
+    qr_signal_all(&runner->preparer_wake);
     for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
         qr_signal_all(&runner->work[queue]);
     }
@@ -311,6 +333,10 @@ static qr_rc start_threads(struct qr_runner *runner, qr_err *err)
     }
     QR_TRY(qr_thread_spawn(&runner->heartbeat, "quire-beat", heartbeat_main, runner, err));
     runner->has_heartbeat = true;
+    if (runner->options.plan.before) {
+        QR_TRY(qr_thread_spawn(&runner->preparer, "quire-prepare", qr_preparer_main, runner, err));
+        runner->has_preparer = true;
+    }
     QR_TRY(qr_thread_spawn(&runner->dispatcher, "quire-dispatch", dispatcher_main, runner, err));
     runner->has_dispatcher = true;
     return QR_OK;
@@ -371,6 +397,9 @@ bool qr_runner_stop(struct qr_runner *runner, int64_t grace_ms)
     }
     if (runner->has_heartbeat) {
         all_ended = end_thread(runner, &runner->heartbeat, &runner->heartbeat_has_ended) && all_ended;
+    }
+    if (runner->has_preparer) {
+        all_ended = end_thread(runner, &runner->preparer, &runner->preparer_has_ended) && all_ended;
     }
     if (all_ended) {
         free_runner(runner);

@@ -1,7 +1,7 @@
 /* The runner: claims jobs, runs their handlers on threads, records what happened.
  *
  * R1  One thread, the dispatcher, records outcomes and claims more in one transaction. A job is in memory only while its row
- *     says that it runs under this worker's fence.
+ *     says that it runs under this worker's fence. What a record relies on another thread makes durable before (P1).
  * R2  Every record names the fence. Where it does not match, the outcome is thrown away (I2).
  * R3  The lease is renewed by a thread that does nothing else. When it is lost, what this worker holds goes back in line, as
  *     far as nobody has freed it yet, and it goes on under a new id. That is no crash: the process lives.

@@ -1,4 +1,5 @@
-/* What runner.c (threads and memory), slots.c (the handlers' side) and dispatch.c (transactions) share. */
+/* What runner.c (threads and memory), slots.c (the handlers' side), prepare.c (what comes before a record) and dispatch.c
+ * (transactions) share. */
 #pragma once
 
 #include "base/sync.h"
@@ -9,8 +10,9 @@
 enum task_state {
     TASK_READY, /* claimed, waits for a thread */
     TASK_RUNNING,
-    TASK_ENDED,     /* has an outcome that is not recorded yet */
-    TASK_ABANDONED, /* fenced while its handler runs: whatever it returns is thrown away */
+    TASK_ENDED,     /* has an outcome, and what its record relies on is not durable yet (P1) */
+    TASK_PREPARED,  /* has an outcome that is to be recorded */
+    TASK_ABANDONED, /* fenced while its handler runs, or while it is prepared: what it returned is thrown away */
 };
 
 /* A claimed job in memory. The runner's lock guards all but what the handler alone uses (run, arena, outcome). */
@@ -26,12 +28,13 @@ struct task {
     bool progress_is_new;
     int64_t progress_mono_ms; /* when it was last written */
     bool needs_look;          /* it may have been taken from us */
+    bool is_unprepared;       /* what its record relies on could not be made durable: that is what it failed with */
     bool is_stuck;            /* its handler does not return: recorded as its failure (R4) */
     int64_t claimed_mono_ms, began_mono_ms;
     int64_t limit_mono_ms; /* its time limit; 0 = none */
     int64_t stuck_mono_ms; /* when it counts as stuck; 0 = never */
     bool runs_alone;       /* never together with others */
-    struct task *next;     /* in ready or ended, or that the same thread runs */
+    struct task *next;     /* in ready, ended or prepared, or that the same thread runs */
     struct task *newer, *older;
 };
 
@@ -52,11 +55,11 @@ struct slot_thread {
 
 struct qr_runner {
     struct qr_runner_options options;
-    struct qr_thread dispatcher, heartbeat;
-    bool has_dispatcher, has_heartbeat;
+    struct qr_thread dispatcher, heartbeat, preparer;
+    bool has_dispatcher, has_heartbeat, has_preparer;
 
     struct qr_mutex lock; /* guards everything below */
-    struct qr_signal dispatcher_wake, heartbeat_wake, work[QR_QUEUE_END], thread_ended;
+    struct qr_signal dispatcher_wake, heartbeat_wake, preparer_wake, work[QR_QUEUE_END], thread_ended;
     qr_uuid worker_id;
     bool is_woken;                /* there may be work */
     bool look_for_lost;           /* a running job may have been taken from us */
@@ -67,14 +70,15 @@ struct qr_runner {
     bool stopping;                /* claim nothing more */
     bool handing_back;            /* and give back what has not ended */
     bool closing;                 /* threads end */
-    bool dispatcher_has_ended, heartbeat_has_ended;
+    bool dispatcher_has_ended, heartbeat_has_ended, preparer_has_ended;
     bool is_paused[QR_QUEUE_END]; /* as the last round saw it: what has not begun goes back */
+    bool has_more[QR_QUEUE_END];  /* the last round may have left some: it claimed no fewer than it wanted */
 
     struct task *newest;
-    int in_flight[QR_QUEUE_END]; /* ready, running or ended */
+    int in_flight[QR_QUEUE_END]; /* ready, running, ended or prepared */
     int in_flight_count;
     int suspects_in_flight; /* R5 */
-    struct task_list ready[QR_QUEUE_END], ended;
+    struct task_list ready[QR_QUEUE_END], ended, prepared;
     int64_t average_us[QR_QUEUE_END]; /* how long handlers take: short ones are claimed ahead */
 
     struct slot_thread *threads;
@@ -94,7 +98,10 @@ enum {
     QR_ADD_THREADS_MS = 1000,   /* after a thread could not be made */
     QR_UNKNOWN_TYPE_MS = 60000, /* a job without a handler is looked at again that often */
     QR_READY_MS_MAX = 200,      /* claimed ahead, and all threads are busy: then it goes back to those that are not */
-    QR_AHEAD_US = 20000,        /* claimed ahead for a thread: as many as are done in that time */
+    QR_AHEAD_US = 60000,        /* claimed ahead for a thread: as many as are done in that time */
+    QR_ROUND_MS = 10,           /* while threads have enough to do, rounds begin that far apart */
+    QR_PREPARE_MS = 25,         /* the same for what comes before a record, which gains more from being done for many */
+    QR_ENOUGH = 128,            /* or when that many wait for it */
 };
 
 int64_t qr_runner_mono_ms(const struct qr_runner *runner);
@@ -107,7 +114,7 @@ void qr_tasks_append(struct task_list *list, struct task *task);
 struct task *qr_tasks_take_first(struct task_list *list); /* there must be one */
 void qr_task_free(struct task *task);                     /* that is in no book */
 struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job);
-/* Takes it out of the books; frees it, unless its handler still runs. */
+/* Takes it out of the books; frees it, unless its handler still runs or it is being prepared. */
 void qr_task_forget(struct task *task);
 /* Keeps a ready task from being begun, while it is handed back; and lets it be begun after all. */
 void qr_task_hold(struct task *task);
@@ -124,8 +131,17 @@ int64_t qr_slots_next_check_mono_ms(const struct qr_runner *runner);
 /* The threads that were replaced and have ended; to be freed without the lock. */
 struct slot_thread *qr_slots_take_ended(struct qr_runner *runner);
 void qr_slots_free_ended(struct slot_thread *ended);
+/* Threads have enough short jobs to do: nobody is kept waiting when what they ended is recorded a little later, together with
+ * more. */
+bool qr_slots_are_busy(const struct qr_runner *runner);
 /* How many more to claim for the queue, when `in_flight` are there already. */
 size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int in_flight);
+
+/* prepare.c; with the lock held: takes a task whose handler has returned. */
+void qr_prepare_add(struct task *task);
+/* How many in the books wait for that. */
+int qr_prepare_count(const struct qr_runner *runner);
+void qr_preparer_main(void *arg); /* the thread */
 
 /* dispatch.c: one transaction of the dispatcher. *ret_next_mono_ms: come back then at the latest, 0 = when woken. */
 qr_rc qr_dispatch_round(struct qr_runner *runner, int64_t *ret_next_mono_ms, qr_err *err);

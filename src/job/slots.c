@@ -92,13 +92,14 @@ static bool may_join(const struct task *task)
     return !task->runs_alone && !job->is_suspect && job->attempts == 0 && job->crashes == 0;
 }
 
-/* The first that waits and, where its handler takes several, those behind it: a thread's share, so that all have some. */
-static struct task *begin_some(struct slot_thread *slot, const struct qr_handler **ret_handler)
+/* The first that waits and, where its handler takes several, those behind it: a share, so that others have some too. Of as
+ * many threads as half of all, since the rest waits for commits: the larger the share, the fewer of them. */
+static struct task *begin_share(struct slot_thread *slot, const struct qr_handler **ret_handler)
 {
     struct qr_runner *runner = slot->runner;
     struct task_list *ready = &runner->ready[slot->queue];
-    const size_t threads = (size_t)QR_MAX(runner->options.slots[slot->queue], 1);
-    size_t room = QR_MIN((ready->count + threads - 1) / threads, (size_t)QR_TOGETHER_MAX);
+    const size_t shares = (size_t)QR_MAX(runner->options.slots[slot->queue] / 2, 1);
+    size_t room = QR_MIN((ready->count + shares - 1) / shares, (size_t)QR_TOGETHER_MAX);
     struct task *first = qr_tasks_take_first(ready), *last = first;
     *ret_handler = find_handler(runner, first->job.type);
     begin_task(first);
@@ -112,6 +113,18 @@ static struct task *begin_some(struct slot_thread *slot, const struct qr_handler
         last->next = qr_tasks_take_first(ready);
         last = last->next;
         begin_task(last);
+    }
+    return first;
+}
+
+static struct task *begin_some(struct slot_thread *slot, const struct qr_handler **ret_handler)
+{
+    struct qr_runner *runner = slot->runner;
+    const bool was_busy = qr_slots_are_busy(runner);
+    struct task *first = begin_share(slot, ret_handler);
+    if (was_busy && !qr_slots_are_busy(runner)) { /* whoever waits for more waits no longer */
+        qr_signal_one(&runner->dispatcher_wake);
+        qr_signal_one(&runner->preparer_wake);
     }
     return first;
 }
@@ -135,9 +148,7 @@ static void end_task(struct task *task)
     } else if (task->outcome.kind == QR_OUTCOME_ALONE) {
         put_back(task);
     } else {
-        task->state = TASK_ENDED;
-        qr_tasks_append(&runner->ended, task);
-        qr_signal_one(&runner->dispatcher_wake);
+        qr_prepare_add(task);
     }
 }
 
@@ -264,6 +275,25 @@ static int64_t next_going_back_mono_ms(const struct qr_runner *runner, enum qr_q
     }
     const int64_t missing_ms = QR_READY_MS_MAX - busy_ms(runner, queue, now_mono_ms);
     return QR_MAX(first->claimed_mono_ms + QR_READY_MS_MAX, now_mono_ms + missing_ms);
+}
+
+/* Jobs that are done several together are short: threads come back for them soon. */
+static bool has_short_ones(const struct qr_runner *runner, enum qr_queue queue)
+{
+    const struct task *first = runner->ready[queue].first;
+    const struct qr_handler *handler = first ? find_handler(runner, first->job.type) : NULL;
+    return handler && handler->many;
+}
+
+bool qr_slots_are_busy(const struct qr_runner *runner)
+{
+    for (enum qr_queue queue = 1; queue < QR_QUEUE_END; queue++) {
+        const int slots = runner->options.slots[queue];
+        if (slots > 0 && runner->ready[queue].count >= (size_t)slots && has_short_ones(runner, queue)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int in_flight)

@@ -1,7 +1,7 @@
 /* Tasks: claimed jobs in memory.
  *
  * A task is in the books (newest … older, in_flight) from its claim until its end is recorded or it is abandoned. An
- * abandoned one lives on, out of the books, until its handler returns. */
+ * abandoned one lives on, out of the books, until its handler returns, or what it waited for is prepared. */
 #include "base/mem.h"
 #include "job/runner_internal.h"
 
@@ -121,8 +121,11 @@ void qr_task_forget(struct task *task)
     case TASK_READY:
         remove_from(&task->runner->ready[task->job.queue], task);
         break;
-    case TASK_ENDED:
-        remove_from(&task->runner->ended, task);
+    case TASK_ENDED: /* P2 */
+        task->state = TASK_ABANDONED;
+        return;
+    case TASK_PREPARED:
+        remove_from(&task->runner->prepared, task);
         break;
     case TASK_ABANDONED:
         assert(!"an abandoned task is in no book");

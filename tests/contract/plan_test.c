@@ -240,6 +240,97 @@ QR_DB_TEST(what_could_not_be_made_ready_is_the_failure_of_the_attempt)
     qr_scene_close(&scene);
 }
 
+/* Jobs of type "work" rely on what is made ready; that waits for the gate. */
+struct slow_before {
+    atomic_bool gate;
+    atomic_int begun;
+};
+
+static bool is_work(const struct qr_ended *ended)
+{
+    return strcmp(ended->job->type, "work") == 0;
+}
+
+static qr_rc wait_for_gate(const struct qr_ended *ended, size_t count, void *arg, qr_err *err QR_UNUSED)
+{
+    struct slow_before *before = arg;
+    for (size_t i = 0; i < count; i++) {
+        QR_CHECK(is_work(&ended[i]));
+    }
+    atomic_fetch_add(&before->begun, 1);
+    while (!atomic_load(&before->gate)) {
+        qr_world_pause_briefly();
+    }
+    return QR_OK;
+}
+
+static void open_with_slow_before(struct qr_scene *scene, struct qr_test *t, struct slow_before *before)
+{
+    qr_scene_open(scene, t, NULL);
+    *before = (struct slow_before){0};
+    scene->options.plan = (struct qr_plan){.relies = is_work, .before = wait_for_gate, .arg = before};
+}
+
+QR_DB_TEST(what_relies_on_nothing_is_recorded_while_others_are_made_ready) /* P1 */
+{
+    struct qr_scene scene;
+    struct slow_before before;
+    open_with_slow_before(&scene, t, &before);
+    const qr_uuid first = qr_world_add(&scene.world, (struct qr_job_spec){0});
+    qr_scene_start(&scene);
+    qr_scene_wait_for(&before.begun, 1);
+    const qr_uuid other = qr_world_add(&scene.world, (struct qr_job_spec){.type = "quick"});
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 1);
+    QR_CHECK_INT(QR_JOB_COMPLETED, qr_world_state(&scene.world, other));
+    QR_CHECK_INT(QR_JOB_RUNNING, qr_world_state(&scene.world, first));
+    atomic_store(&before.gate, true);
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 2);
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
+}
+
+QR_DB_TEST(threads_go_on_while_what_they_ended_is_made_ready) /* P1, P2 */
+{
+    enum { JOBS = 10 };
+    struct qr_scene scene;
+    struct slow_before before;
+    open_with_slow_before(&scene, t, &before);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){0}, JOBS);
+    qr_scene_start(&scene);
+    qr_scene_wait_for(&scene.script.runs, JOBS);
+    QR_CHECK_INT(0, qr_world_i64(&scene.world, QR_COMPLETED));
+    atomic_store(&before.gate, true);
+    qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS);
+    qr_scene_stop(&scene);
+    QR_CHECK_INT(JOBS, atomic_load(&scene.script.runs));
+    qr_scene_close(&scene);
+}
+
+static void *open_gate(void *arg)
+{
+    struct slow_before *before = arg;
+    qr_world_pause_briefly();
+    atomic_store(&before->gate, true);
+    return NULL;
+}
+
+QR_DB_TEST(what_is_being_made_ready_when_the_runner_stops_is_recorded)
+{
+    struct qr_scene scene;
+    struct slow_before before;
+    pthread_t opener;
+    open_with_slow_before(&scene, t, &before);
+    const qr_uuid id = qr_world_add(&scene.world, (struct qr_job_spec){0});
+    qr_scene_start(&scene);
+    qr_scene_wait_for(&before.begun, 1);
+    QR_CHECK_INT(0, pthread_create(&opener, NULL, open_gate, &before));
+    qr_scene_stop(&scene);
+    pthread_join(opener, NULL);
+    QR_CHECK_INT(QR_JOB_COMPLETED, qr_world_state(&scene.world, id));
+    QR_CHECK_INT(0, qr_world_find(&scene.world, id).attempts);
+    qr_scene_close(&scene);
+}
+
 /* ---- ended ---- */
 
 struct told {

@@ -451,10 +451,12 @@ static void run(uint64_t seed)
     }
     oracle_check_drained();
     is_quiet_over = !world.owns_all;
-    if (!is_quiet_over) {
-        sim_detach(sim_spawn(1, be_quiet, &world.processes[1]));
-    }
-    while (!is_quiet_over) {
+    struct process *process = &world.processes[1];
+    for (bool has_begun = false; !is_quiet_over;) {
+        if (!has_begun && process->runner && !process->is_ending) { /* else it would end with the process */
+            sim_detach(sim_spawn(1, be_quiet, process));
+            has_begun = true;
+        }
         seeds_step(seed, steps + drain_steps++, oracle_check);
     }
     totals.virtual_s += (uint64_t)(sim_now_ms() - began_ms) / 1000;

@@ -199,7 +199,12 @@ static qr_rc plan_lock(struct qr_tx *tx, const qr_uuid *sorted_ids, size_t count
 
 static struct qr_plan plan_of(struct parts *parts)
 {
-    return (struct qr_plan){plan_lock, plan_before, plan_part, plan_ended, parts};
+    return (struct qr_plan){.lock = plan_lock,
+                            .relies = swaps,
+                            .before = plan_before,
+                            .part = plan_part,
+                            .ended = plan_ended,
+                            .arg = parts};
 }
 
 /* ---- in and out ---- */

@@ -416,10 +416,11 @@ static void shut_down(void *arg)
     if (world.stop_parts) {
         world.stop_parts(process);
     }
-    process->has_stopped = qr_runner_stop(runner, grace_ms);
-    if (world.close_parts && process->has_stopped) {
+    const bool has_stopped = qr_runner_stop(runner, grace_ms);
+    if (world.close_parts && has_stopped) {
         world.close_parts(process);
     }
+    process->has_stopped = has_stopped; /* not before: it may be killed while it closes */
     sim_die();
 }
 
