@@ -7,6 +7,7 @@ enum {
     RETRY_MS_MIN = 100, /* after a round that the database refused */
     RETRY_MS_MAX = 5000,
     HAND_BACK_MS_MAX = 5000, /* the database may not answer: shutting down ends all the same */
+    TROUBLE_MS_MAX = 300,    /* of a stop, while the owner's database refuses: the disk is full */
     RETURN_MS_MAX = 5000,    /* from being told to end until a thread is left behind */
     WAIT_MS_MAX = 86400000,  /* whatever is asked for */
 };
@@ -165,12 +166,14 @@ static void dispatcher_main(void *arg)
 {
     struct qr_runner *runner = arg;
     int64_t next_mono_ms = 0, retry_ms = 0, last_mono_ms = qr_runner_mono_ms(runner) - QR_ROUND_MS;
+    bool was_stopping = false;
     qr_mutex_lock(&runner->lock);
     while (!runner->closing &&
            !(runner->stopping && runner->in_flight_count == 0 && !qr_dispatch_is_in_doubt(runner))) {
         const int64_t more_mono_ms = retry_ms ? 0 : more_comes_until(runner, last_mono_ms);
         const int64_t look_mono_ms = earlier(next_look(runner, next_mono_ms, retry_ms), more_mono_ms);
-        const bool is_time = look_mono_ms && qr_runner_mono_ms(runner) >= look_mono_ms;
+        const bool is_time = (look_mono_ms && qr_runner_mono_ms(runner) >= look_mono_ms) ||
+                             (runner->stopping && !was_stopping); /* once more before the end, whatever was refused */
         runner->look_mono_ms = look_mono_ms;
         if (!is_time && (retry_ms || more_mono_ms || !has_work(runner))) {
             if (look_mono_ms) {
@@ -180,6 +183,7 @@ static void dispatcher_main(void *arg)
             }
             continue;
         }
+        was_stopping = runner->stopping;
         last_mono_ms = qr_runner_mono_ms(runner);
         const bool too_many_stuck = check_stuck(runner);
         const bool lease_is_lost = runner->lease_is_lost, has_dead_to_free = runner->has_dead_to_free;
@@ -199,6 +203,7 @@ static void dispatcher_main(void *arg)
             log_failure(runner, "dispatch_failed", &err);
             retry_ms = QR_MIN(QR_MAX(retry_ms * 2, (int64_t)RETRY_MS_MIN), (int64_t)RETRY_MS_MAX);
             next_mono_ms = qr_runner_mono_ms(runner) + retry_ms;
+            qr_signal_all(&runner->thread_ended); /* whoever stops the runner looks whether that is in vain */
         }
     }
     qr_mutex_unlock(&runner->lock);
@@ -366,27 +371,34 @@ qr_rc qr_runner_start(struct qr_runner **ret_runner, const struct qr_runner_opti
     return QR_OK;
 }
 
-static void wait_ended(struct qr_runner *runner, int64_t wait_ms)
+/* Where the one who owns the database is refused by it, nothing comes of waiting: what is left is freed at once by whoever opens
+ * it next (FENCE-4). */
+static void wait_ended(struct qr_runner *runner, int64_t wait_ms, int64_t stop_mono_ms)
 {
     const int64_t deadline_mono_ms = qr_runner_mono_ms_after(runner, wait_ms);
-    while (!runner->dispatcher_has_ended &&
-           qr_signal_wait_until(&runner->thread_ended, &runner->lock, runner->options.clock, deadline_mono_ms)) {
+    for (bool has_time = true; has_time && !runner->dispatcher_has_ended;) {
+        const bool is_in_vain = runner->options.owns_all && runner->stats.trouble.code != QR_CODE_NONE &&
+                                !qr_dispatch_is_in_doubt(runner);
+        has_time = qr_signal_wait_until(&runner->thread_ended, &runner->lock, runner->options.clock,
+                                        is_in_vain ? QR_MIN(deadline_mono_ms, stop_mono_ms + TROUBLE_MS_MAX)
+                                                   : deadline_mono_ms);
     }
 }
 
 bool qr_runner_stop(struct qr_runner *runner, int64_t grace_ms)
 {
+    const int64_t stop_mono_ms = qr_runner_mono_ms(runner);
     if (runner->has_dispatcher) {
         QR_HOLD(&runner->lock);
         runner->stopping = true;
         qr_runner_wake(runner);
-        wait_ended(runner, grace_ms);
+        wait_ended(runner, grace_ms, stop_mono_ms);
         runner->handing_back = true;
         for (struct task *task = runner->newest; task; task = task->older) {
             atomic_store(&task->cancelled, true);
         }
         qr_runner_wake(runner);
-        wait_ended(runner, HAND_BACK_MS_MAX);
+        wait_ended(runner, HAND_BACK_MS_MAX, stop_mono_ms);
     }
     qr_db_unlisten(runner->options.db, runner);
     bool all_ended = end_threads(runner);

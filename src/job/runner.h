@@ -39,8 +39,9 @@ struct qr_runner_options {
 qr_rc qr_runner_start(struct qr_runner **ret_runner, const struct qr_runner_options *options, qr_err *err);
 
 /* Claims nothing more, waits up to `grace_ms` for handlers, hands back what has not ended by then, and frees the runner. Takes
- * a few seconds longer than that at most, also when the database does not answer. Threads that do not return are left
- * behind, with the runner and what it uses; true when there were none. */
+ * a few seconds longer than that at most, also when the database does not answer; a second or so altogether where it refuses
+ * its owner, as on a full disk. Threads that do not return are left behind, with the runner and what it uses; true when there
+ * were none. */
 bool qr_runner_stop(struct qr_runner *runner, int64_t grace_ms);
 
 /* As which it is registered now. */

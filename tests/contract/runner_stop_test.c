@@ -1,5 +1,6 @@
 /* Attempts and runners that are told to end, over every database: cancel, time limits, stuck handlers, shutdown, and what a
  * dead or late worker leaves behind. R1–R5 are those of job/runner.h. */
+#include "base/failpoint.h"
 #include "support/runner_fixture.h"
 
 /* ---- being told to end ---- */
@@ -155,6 +156,56 @@ QR_DB_TEST(a_runner_that_stops_lets_handlers_finish_and_begins_nothing_new)
     QR_CHECK_INT(2, qr_world_count(&scene.world, QR_JOB_COMPLETED));
     QR_CHECK_INT(4, qr_world_count(&scene.world, QR_JOB_QUEUED));
     QR_CHECK_INT(2, atomic_load(&scene.script.runs));
+    qr_scene_close(&scene);
+}
+
+/* A job whose end cannot be recorded: no write can. */
+static void bring_into_trouble(struct qr_scene *scene)
+{
+    qr_err err;
+    scene->script.waits = true;
+    qr_world_add(&scene->world, (struct qr_job_spec){0});
+    qr_scene_start(scene);
+    qr_scene_wait_for(&scene->script.running, 1);
+    QR_CHECK_RC(QR_OK, qr_failpoints_set("db.write.before_commit=error", &err));
+    atomic_store(&scene->script.gate, true);
+    while (qr_scene_stats(scene).trouble.code == QR_CODE_NONE) {
+        qr_world_pause_briefly();
+    }
+}
+
+QR_DB_TEST(a_runner_whose_writes_are_refused_waits_no_grace_and_loses_nothing) /* FENCE-4, I5, DB-8 */
+{
+    enum { LONGER_THAN_A_TEST_MS = 3600000 };
+    if (!qr_failpoints_built_in()) {
+        qr_test_skip("built without failpoints");
+    }
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, qr_clock_system());
+    bring_into_trouble(&scene);
+    QR_CHECK(qr_runner_stop(scene.runner, LONGER_THAN_A_TEST_MS));
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_failpoints_set("", &err));
+    QR_CHECK_INT(0, qr_world_i64(&scene.world, QR_EFFECTS "1 = 1"));
+    qr_scene_start(&scene);
+    qr_world_wait_for(&scene.world, QR_COMPLETED, 1);
+    qr_scene_stop(&scene);
+    qr_scene_close(&scene);
+}
+
+QR_DB_TEST(a_runner_that_was_refused_tries_once_more_before_it_ends) /* I5 */
+{
+    if (!qr_failpoints_built_in()) {
+        qr_test_skip("built without failpoints");
+    }
+    struct qr_scene scene;
+    qr_scene_open(&scene, t, qr_clock_system());
+    bring_into_trouble(&scene);
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_failpoints_set("", &err));
+    qr_scene_stop(&scene);
+    QR_CHECK_INT(1, qr_world_count(&scene.world, QR_JOB_COMPLETED));
+    QR_CHECK_INT(1, qr_world_i64(&scene.world, QR_EFFECTS "state = 5"));
     qr_scene_close(&scene);
 }
 
