@@ -55,14 +55,6 @@ void query_run(struct place *place, const char *mode, struct query_source *sourc
         fprintf(stderr, "bench: search %s: %s\n", body, response.body);
         exit(1);
     }
-    if (getenv("E3_DUMP")) {
-        static FILE *dump;
-        if (!dump) { dump = fopen(getenv("E3_DUMP"), "w"); }
-        fprintf(dump, "%s\n", body);
-        for (const char *at = response.body; (at = strstr(at, "\"snippet\"")) || 0;) { at += 9; }
-        for (const char *at = response.body; (at = strstr(at, "\"score\"")) != NULL; at += 7) { fprintf(dump, "%.22s ", at); }
-        fprintf(dump, "\n");
-    }
     bench_times_add(&times->all, took_us);
     bench_times_add(&times->cpu, cpu_us);
     bench_times_add(&times->by_words[words - 1], took_us);
