@@ -73,9 +73,10 @@ int quire_start_work(struct quire *quire, struct quire_error *error);
 void quire_stop_work(struct quire *quire, int grace_ms);
 
 struct quire_response {
-    int status;       /* as the HTTP status */
-    const char *body; /* JSON; an error is {"error": {"code", "message", "details"?}}. Never NULL */
-    size_t body_size; /* without the NUL behind it */
+    int status;               /* as the HTTP status */
+    const char *body;         /* JSON; an error is {"error": {"code", "message", "details"?}}. Never NULL */
+    size_t body_size;         /* without the NUL behind it */
+    const char *content_type; /* "application/json", or of an item's own bytes what they are; nothing to free */
 };
 
 /* Sends a request and waits for the answer. `body` is JSON, or NULL for none. Returns response->status. */

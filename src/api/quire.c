@@ -6,6 +6,7 @@
 #include "base/mem.h"
 
 /* An answer that needs no memory. */
+static const char json_content_type[] = "application/json";
 static const char no_memory_body[] = "{\"error\":{\"code\":\"out_of_memory\",\"message\":\"out of memory\"}}";
 
 _Static_assert(sizeof((struct quire_error *)NULL)->message == QR_ERR_MSG_SIZE, "a message fits the public error");
@@ -82,14 +83,17 @@ int quire_call(struct quire *quire, const char *method, const char *path, const 
     struct qr_reply reply;
     qr_router_call(quire, qr_str_of(method), qr_str_of(path), qr_str_of(body), &reply);
     QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
-    struct quire_response response = {.status = reply.status};
-    if (reply.body && qr_json_write(reply.body, &text, NULL) == QR_OK) {
+    struct quire_response response = {.status = reply.status,
+                                      .content_type = reply.content_type ? reply.content_type : json_content_type};
+    if (reply.content_type) {
+        response.body = qr_buf_take(&reply.bytes, &response.body_size);
+    } else if (reply.body && qr_json_write(reply.body, &text, NULL) == QR_OK) {
         response.body = qr_buf_take(&text, &response.body_size);
     }
     json_decref(reply.body);
     if (!response.body) {
         response = (struct quire_response){qr_code_info(QR_CODE_OUT_OF_MEMORY)->http_status, no_memory_body,
-                                           sizeof no_memory_body - 1};
+                                           sizeof no_memory_body - 1, json_content_type};
     }
     *ret_response = response;
     return response.status;

@@ -28,6 +28,7 @@ static const struct qr_route routes[] = {
      "Changes what is said about an item."},
     {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "", "", "The canonical text of an item."},
     {"PUT", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_set, "", "content", "New content of an item."},
+    {"GET", "/api/v1/bases/{b}/items/{i}/raw", qr_route_raw, "offset limit", "", "The original bytes of an item."},
     {"GET", "/api/v1/bases/{b}/items/{i}/chunks", qr_route_chunks, "limit cursor", "", "The chunks of an item."},
     {"GET", "/api/v1/bases/{b}/items/{i}/assets", qr_route_assets, "", "", "Pictures and tables of an item."},
     {"GET", "/api/v1/bases/{b}/items/{i}/events", qr_route_item_events, "", "", "What happened to an item."},
@@ -208,6 +209,7 @@ void qr_router_call(struct quire *quire, qr_str method, qr_str target, qr_str bo
     qr_err err = {0};
     struct qr_reply reply = {0};
     if (call(quire, method, target, body, &reply, &err) != QR_OK) {
+        qr_buf_done(&reply.bytes);
         reply = (struct qr_reply){qr_code_info(err.code)->http_status, qr_json_error(&err, reply.details)};
     }
     *ret_reply = reply;

@@ -15,8 +15,10 @@ struct qr_request {
 
 struct qr_reply {
     int status;
-    json_t *body;    /* taken from the handler */
-    json_t *details; /* of an error, taken from a handler that fails; NULL = none */
+    json_t *body;        /* taken from the handler */
+    json_t *details;     /* of an error, taken from a handler that fails; NULL = none */
+    struct qr_buf bytes; /* instead of a body, where content_type is set; taken from the handler */
+    const char *content_type;
 };
 
 /* Fills the reply on QR_OK; an error becomes its status and its JSON. */
@@ -31,7 +33,8 @@ struct qr_route {
     const char *doc;
 };
 
-/* Answers a request; the reply's body is the caller's, and NULL only when there was no memory even for the error. */
+/* Answers a request; the reply's body or bytes are the caller's. No body where there are no bytes: there was no memory even
+ * for the error. */
 void qr_router_call(struct quire *quire, qr_str method, qr_str target, qr_str body, struct qr_reply *ret_reply);
 
 /* Whether the path fits the pattern; fills the params. */
@@ -54,7 +57,8 @@ qr_route_fn qr_route_queues_list, qr_route_queues_pause, qr_route_queues_resume;
 qr_route_fn qr_route_bases_list, qr_route_bases_add, qr_route_bases_show, qr_route_bases_set, qr_route_bases_delete,
     qr_route_bases_restore;
 qr_route_fn qr_route_items_list, qr_route_items_add, qr_route_items_show, qr_route_items_set;
-qr_route_fn qr_route_content_show, qr_route_content_set, qr_route_chunks, qr_route_assets, qr_route_item_events;
+qr_route_fn qr_route_content_show, qr_route_content_set, qr_route_raw, qr_route_chunks, qr_route_assets,
+    qr_route_item_events;
 qr_route_fn qr_route_items_delete, qr_route_items_reindex, qr_route_items_retry, qr_route_items_refresh;
 qr_route_fn qr_route_base_search, qr_route_search;
 qr_route_fn qr_route_process, qr_route_run_show, qr_route_run_cancel, qr_route_runs_list;

@@ -224,6 +224,45 @@ qr_rc qr_artifact_read(const struct qr_artifacts *artifacts, struct qr_db *db, c
     return rc;
 }
 
+struct part_read {
+    qr_uuid id;
+    int64_t offset;
+    size_t len_max;
+    struct qr_buf *out;
+    size_t start;
+    bool found;
+};
+
+static qr_rc read_row_part(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct part_read *read = arg;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(
+        tx, &rows, "SELECT substr(bytes, CAST(?2 AS INTEGER), CAST(?3 AS INTEGER)) FROM artifact WHERE id = ?1",
+        QR_VALS(uuid_val(&read->id), qr_val_i64(read->offset + 1), qr_val_i64((int64_t)read->len_max)), err));
+    read->found = qr_rows_next(&rows);
+    if (read->found) {
+        cut(read->out, read->start);
+        qr_buf_add(read->out, qr_rows_str(&rows, 0));
+        QR_TRY(qr_buf_check(read->out, err));
+    }
+    return qr_rows_end(&rows, err);
+}
+
+qr_rc qr_artifact_read_part(const struct qr_artifacts *artifacts, struct qr_db *db, const struct qr_artifact *artifact,
+                            int64_t offset, size_t len_max, struct qr_buf *out, qr_err *err)
+{
+    struct part_read read = {artifact->id, offset, len_max, out, out->len, false};
+    if (offset >= artifact->size_bytes) {
+        return QR_OK;
+    }
+    if (artifact->file[0]) {
+        return qr_artifact_file_read_part(artifacts, artifact->file, offset, len_max, out, err);
+    }
+    QR_TRY(qr_db_read(db, read_row_part, &read, err));
+    return read.found ? QR_OK : removed_meanwhile(err);
+}
+
 /* ---- removing ---- */
 
 /* The names of files whose rows are gone. */

@@ -51,6 +51,11 @@ qr_rc qr_artifact_find_id(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, 
 qr_rc qr_artifact_read(const struct qr_artifacts *artifacts, struct qr_db *db, const struct qr_artifact *artifact,
                        struct qr_buf *out, qr_err *err);
 
+/* At most `len_max` of its bytes from `offset` on, fewer only at the end; as they are, since what was stored is known only of
+ * the whole. */
+qr_rc qr_artifact_read_part(const struct qr_artifacts *artifacts, struct qr_db *db, const struct qr_artifact *artifact,
+                            int64_t offset, size_t len_max, struct qr_buf *out, qr_err *err);
+
 /* Removes the rows of the items, or of one item's generations other than these two (0 = none; kind SOURCE of the newest
  * generation always stays); their files are named for the removal after the commit. */
 qr_rc qr_artifacts_remove(struct qr_tx *tx, const qr_uuid *item_ids, size_t count, struct qr_arena *arena,

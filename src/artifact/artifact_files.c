@@ -77,6 +77,23 @@ qr_rc qr_artifact_file_read(const struct qr_artifacts *artifacts, const char *fi
     return qr_fs_read(qr_artifact_io(artifacts), path, (size_t)size_bytes, out, err);
 }
 
+qr_rc qr_artifact_file_read_part(const struct qr_artifacts *artifacts, const char *file, int64_t offset, size_t len_max,
+                                 struct qr_buf *out, qr_err *err)
+{
+    const struct qr_io *io = qr_artifact_io(artifacts);
+    QR_CLEANUP(qr_free_ptr) char *path = path_of(artifacts, file);
+    if (!path) {
+        return out_of_memory(err);
+    }
+    const int fd = (int)TEMP_FAILURE_RETRY(io->open(io, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
+    if (fd < 0) {
+        return qr_fail_errno(err, errno, "cannot open the file of the artifact %s", file);
+    }
+    const int errnum = qr_fs_read_part(fd, offset, len_max, out);
+    io->close(io, fd);
+    return errnum ? qr_fail_errno(err, errnum, "cannot read the file of the artifact %s", file) : QR_OK;
+}
+
 bool qr_artifact_file_unlink(const struct qr_artifacts *artifacts, const char *file)
 {
     const struct qr_io *io = qr_artifact_io(artifacts);

@@ -21,4 +21,6 @@ qr_rc qr_artifact_file_write(const struct qr_artifacts *artifacts, const char *f
 qr_rc qr_artifact_file_read(const struct qr_artifacts *artifacts, const char *file, int64_t size_bytes,
                             struct qr_buf *out, qr_err *err);
 /* Whether it is gone; what is not is left to the sweep, as is what comes back after a power loss: this is not durable. */
+qr_rc qr_artifact_file_read_part(const struct qr_artifacts *artifacts, const char *file, int64_t offset, size_t len_max,
+                                 struct qr_buf *out, qr_err *err);
 bool qr_artifact_file_unlink(const struct qr_artifacts *artifacts, const char *file);

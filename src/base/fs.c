@@ -111,6 +111,25 @@ qr_rc qr_fs_read(const struct qr_io *io, const char *path, size_t len_max, struc
     return rc;
 }
 
+int qr_fs_read_part(int fd, int64_t offset, size_t len_max, struct qr_buf *out)
+{
+    enum { STEP_BYTES_MAX = 1 << 20 };
+    for (size_t done = 0; done < len_max;) {
+        const size_t room = QR_MIN(len_max - done, (size_t)STEP_BYTES_MAX);
+        char *into = qr_buf_reserve(out, room);
+        if (!into) {
+            return ENOMEM;
+        }
+        const ssize_t got = TEMP_FAILURE_RETRY(pread(fd, into, room, (off_t)(offset + (int64_t)done)));
+        if (got <= 0) {
+            return got < 0 ? errno : 0;
+        }
+        qr_buf_grown(out, (size_t)got);
+        done += (size_t)got;
+    }
+    return 0;
+}
+
 /* ---- changing a folder ---- */
 
 static qr_rc open_folder_of(const struct qr_io *io, const char *path, int *ret_fd, qr_err *err)

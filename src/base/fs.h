@@ -9,6 +9,8 @@
 /* Appends the whole file; `payload_too_large` when it has more than len_max bytes, without reading on. A failure may
  * leave a part of the file in `out`. */
 qr_rc qr_fs_read(const struct qr_io *io, const char *path, size_t len_max, struct qr_buf *out, qr_err *err);
+/* Appends at most `len_max` bytes of an open file from `offset` on, fewer only at its end. Returns 0, or an errno. */
+int qr_fs_read_part(int fd, int64_t offset, size_t len_max, struct qr_buf *out);
 
 /* Files that a process which was killed in qr_fs_replace leaves behind have this prefix, in the target's folder.
  * Whoever owns the folder may remove them at its start. */

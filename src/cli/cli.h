@@ -72,6 +72,7 @@ int cmd_config(struct cli *cli);
 int cmd_eval(struct cli *cli);
 int cmd_help(struct cli *cli);
 int cmd_jobs(struct cli *cli);
+int cmd_cat(struct cli *cli);
 int cmd_ls(struct cli *cli);
 int cmd_process(struct cli *cli);
 int cmd_refresh(struct cli *cli);
@@ -111,6 +112,8 @@ int cli_call(struct cli *cli, const char *method, const char *path, const char *
 /* The same, but nothing is reported: a refusal is an answer too, with its status. */
 qr_rc cli_ask(struct cli *cli, const char *method, const char *path, const char *body, int *ret_status,
               json_t **ret_answer, qr_err *err);
+/* Of a GET whose answer is no JSON unless it is a refusal. */
+qr_rc cli_ask_bytes(struct cli *cli, const char *path, int *ret_status, struct qr_buf *ret_bytes, qr_err *err);
 /* Reports a refusal. Returns its exit code. */
 int cli_report(struct cli *cli, const json_t *answer);
 

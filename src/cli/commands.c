@@ -46,6 +46,19 @@ const struct cli_command cli_commands[] = {
         .run = cmd_base,
     },
     {
+        .name = "cat",
+        .args = "ITEM",
+        .args_max = 1,
+        .doc = "Prints the original bytes of an item, or its text.",
+        .details = "The bytes that Quire keeps, or the file as it is now. On a terminal only what is text.",
+        .options =
+            {
+                BASE_OPTION,
+                {"--text", NULL, "The text that was made of it, which is what can be searched."},
+            },
+        .run = cmd_cat,
+    },
+    {
         .name = "check",
         .args = "",
         .doc = "Looks through everything stored for damage.",

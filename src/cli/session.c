@@ -190,6 +190,22 @@ static qr_rc call_here(struct quire *quire, const char *method, const char *path
     return rc;
 }
 
+qr_rc cli_ask_bytes(struct cli *cli, const char *path, int *ret_status, struct qr_buf *ret_bytes, qr_err *err)
+{
+    if (!cli->quire) {
+        QR_CLEANUP(qr_http_response_done) struct qr_http_response response;
+        QR_TRY(cli_remote_call(&cli->remote, "GET", path, NULL, &response, err));
+        *ret_status = response.status;
+        qr_buf_add(ret_bytes, qr_buf_str(&response.body));
+        return qr_buf_check(ret_bytes, err);
+    }
+    struct quire_response response;
+    *ret_status = quire_call(cli->quire, "GET", path, NULL, &response);
+    qr_buf_add(ret_bytes, (qr_str){response.body, response.body_size});
+    quire_response_done(&response);
+    return qr_buf_check(ret_bytes, err);
+}
+
 static qr_rc call_owner(struct cli_remote *remote, const char *method, const char *path, const char *body,
                         int *ret_status, json_t **ret_answer, qr_err *err)
 {

@@ -77,12 +77,13 @@ static void release_body(void *body)
 }
 
 /* Takes the response. */
-static enum MHD_Result send_response(struct MHD_Connection *connection, int status, struct MHD_Response *response)
+static enum MHD_Result send_response(struct MHD_Connection *connection, int status, const char *content_type,
+                                     struct MHD_Response *response)
 {
     if (!response) {
         return MHD_NO; /* no memory even for that: the connection is closed */
     }
-    enum MHD_Result result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+    enum MHD_Result result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
     if (result == MHD_YES) {
         result = MHD_queue_response(connection, (unsigned)status, response);
     }
@@ -100,7 +101,7 @@ static enum MHD_Result send_error(struct MHD_Connection *connection, qr_code cod
     if (!value || qr_json_write(value, &text, NULL) != QR_OK) {
         return MHD_NO;
     }
-    return send_response(connection, qr_code_info(code)->http_status,
+    return send_response(connection, qr_code_info(code)->http_status, "application/json",
                          MHD_create_response_from_buffer(text.len, text.data, MHD_RESPMEM_MUST_COPY));
 }
 
@@ -142,7 +143,7 @@ static enum MHD_Result call(struct quire_server *server, struct MHD_Connection *
     if (!answer) {
         quire_response_done(&response);
     }
-    const enum MHD_Result result = send_response(connection, response.status, answer);
+    const enum MHD_Result result = send_response(connection, response.status, response.content_type, answer);
     end_call(server);
     return result;
 }

@@ -4,6 +4,8 @@
  * whole. A file that is written in place is recognised by its size and times before and after. */
 #include "source/file.h"
 
+#include "base/fs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -146,6 +148,24 @@ qr_rc qr_file_read(const char *path, int64_t size_bytes_max, struct qr_buf *out,
                    qr_err *err)
 {
     return qr_file_read_io(qr_io_system(), path, size_bytes_max, out, ret_facts, err);
+}
+
+qr_rc qr_file_read_part(const char *path, int64_t offset, size_t len_max, struct qr_buf *out,
+                        struct qr_file_facts *ret_facts, qr_err *err)
+{
+    const struct qr_io *io = qr_io_system();
+    const size_t before = out->len;
+    struct stat st;
+    int fd = -1;
+    QR_TRY(open_regular(io, path, &fd, &st, err));
+    const int errnum = qr_fs_read_part(fd, offset, len_max, out);
+    io->close(io, fd);
+    if (errnum) {
+        cut_back(out, before);
+        return fail_source(errnum, err);
+    }
+    *ret_facts = facts_of(&st);
+    return QR_OK;
 }
 
 /* Without opening it: a file that may not be read has facts all the same. */

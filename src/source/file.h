@@ -15,6 +15,10 @@ struct qr_file_facts {
  * and whoever shows the message knows it. */
 qr_rc qr_file_read(const char *path, int64_t size_bytes_max, struct qr_buf *out, struct qr_file_facts *ret_facts,
                    qr_err *err);
+/* Appends at most `len_max` bytes from `offset` on, fewer only at the end, and says how long the file is now. For what is
+ * handed on as it is: parts of a file that changes are of different moments. The failures of qr_file_read. */
+qr_rc qr_file_read_part(const char *path, int64_t offset, size_t len_max, struct qr_buf *out,
+                        struct qr_file_facts *ret_facts, qr_err *err);
 qr_rc qr_file_look(const char *path, struct qr_file_facts *ret_facts, qr_err *err);
 
 /* The same as qr_file_read through an I/O table, for tests that change a file while it is read. */

@@ -112,6 +112,12 @@ QR_TEST(a_folder_is_added_listed_found_and_removed)
     check_run(t, ARGS("ls", "docs"), 0, "pears.md  1 chunk");
     check_run(t, ARGS("ls", "--all"), 0, "      apples.md  1 chunk");
     check_run(t, ARGS("ls", "--all", "--status", "failed"), 0, "no items");
+    check_run(t, ARGS("cat", "docs/pears.md"), 0, "# Pears\n\nPears are green.\n");
+    check_run(t, ARGS("cat", "--text", "docs/pears.md"), 0, "# Pears\n\nPears are green.\n");
+    check_run(t, ARGS("cat", "docs"), 4, "holds other items");
+    QR_CHECK_INT(2, run_with(t, "", ARGS("cat", "--json", "docs/pears.md")));
+    QR_CHECK_HAS("original bytes are no JSON", out);
+    check_run(t, ARGS("cat"), 2, "say which item");
     check_run(t, ARGS("search", "green"), 0, "1. pears.md  Pears\n   file://");
     check_run(t, ARGS("show", "docs/sub/../pears.md"), 0, "1 chunk can be found");
     QR_CHECK_HAS("process-document of generation 1 completed", out);

@@ -33,6 +33,29 @@ static qr_rc purge(struct qr_tx *tx, void *arg, qr_err *err)
 
 /* ---- making and reading ---- */
 
+QR_DB_TEST(a_part_is_what_the_whole_has_there)
+{
+    struct qr_shelf shelf;
+    qr_shelf_open(&shelf, t);
+    static const size_t sizes[] = {10, QR_ARTIFACT_ROW_BYTES_MAX, QR_SHELF_LARGE_BYTES, 0};
+    for (size_t i = 0; i < QR_COUNT(sizes); i++) {
+        const qr_str whole = qr_shelf_bytes((char)('a' + i), sizes[i]);
+        qr_shelf_add(&shelf, QR_SHELF_ITEM, (int64_t)i + 1, QR_ARTIFACT_SOURCE, whole);
+        const struct qr_artifact artifact = qr_shelf_find_newest(&shelf, QR_ARTIFACT_SOURCE);
+        const size_t offsets[] = {0, 3, whole.len / 2, whole.len - (whole.len > 0), whole.len, whole.len + 5};
+        for (size_t k = 0; k < QR_COUNT(offsets); k++) {
+            QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
+            const size_t from = QR_MIN(offsets[k], whole.len), len = QR_MIN(whole.len - from, (size_t)100);
+            qr_err err;
+            QR_CHECK_RC(QR_OK, qr_artifact_read_part(&shelf.artifacts, shelf.db, &artifact, (int64_t)offsets[k], 100,
+                                                     &out, &err));
+            QR_CHECK_INT(len, out.len);
+            QR_CHECK(len == 0 || memcmp(out.data, whole.ptr + from, len) == 0);
+        }
+    }
+    qr_shelf_close(&shelf);
+}
+
 QR_DB_TEST(small_bytes_are_a_row_and_large_ones_a_file_named_by_the_id_alone) /* A1 */
 {
     struct qr_shelf shelf;

@@ -3,6 +3,9 @@
 #include "base/fs.h"
 #include "support/api_fixture.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 /* ---- adding ---- */
 
 QR_TEST(one_bad_payload_and_nothing_is_created) /* ADD-1 */
@@ -320,6 +323,62 @@ QR_TEST(what_is_hidden_takes_no_place_among_the_hits) /* HIDE-1 */
     }
     json_decref(api_wait_for(quire, shown, "completed"));
     api_check(quire, "POST", API_BASE "/search", "{\"query\":\"quince\",\"top_k\":1}", 200, shown);
+    quire_close(quire);
+}
+
+/* ---- original bytes ---- */
+
+static void check_raw(struct quire *quire, const char *path, qr_str expected, const char *type)
+{
+    struct quire_response response;
+    QR_CHECK_INT(200, quire_call(quire, "GET", path, NULL, &response));
+    QR_CHECK_TEXT(type, response.content_type);
+    QR_CHECK(qr_str_equal(expected, (qr_str){response.body, response.body_size}));
+    quire_response_done(&response);
+}
+
+QR_TEST(original_bytes_are_those_that_quire_keeps_or_the_file_as_it_is_now) /* REIDX-5 */
+{
+    struct quire *quire = api_open_base(t);
+    qr_err err;
+    char body[512], id[API_ID_SIZE], note[API_ID_SIZE];
+    const char *path = qr_test_path(t, "a.txt");
+    const qr_str bytes = {"one\0two\r\n", 9};
+    QR_CHECK_RC(QR_OK, qr_fs_replace(qr_io_system(), path, bytes, 0600, &err));
+    snprintf(body, sizeof body, "{\"items\":[{\"type\":\"file\",\"path\":\"%s\"}]}", path);
+    QR_JSON *added = api_call(quire, "POST", API_ITEMS, body, 202);
+    api_keep_id(json_array_get(json_object_get(added, "items"), 0), id);
+    check_raw(quire, api_item_path(id, "/raw"), bytes, "application/octet-stream");
+    check_raw(quire, api_item_path(id, "/raw?offset=2&limit=3"), (qr_str){"e\0t", 3}, "application/octet-stream");
+    check_raw(quire, api_item_path(id, "/raw?offset=9"), QR_STR(""), "application/octet-stream");
+    check_raw(quire, api_item_path(id, "/raw?offset=1000&limit=1"), QR_STR(""), "application/octet-stream");
+    QR_CHECK_RC(QR_OK, qr_fs_replace(qr_io_system(), path, QR_STR("now"), 0600, &err));
+    check_raw(quire, api_item_path(id, "/raw"), QR_STR("now"), "application/octet-stream");
+    QR_CHECK_RC(QR_OK, qr_fs_remove(qr_io_system(), path, &err));
+    api_check(quire, "GET", api_item_path(id, "/raw"), NULL, 404, "source_missing");
+    api_add_note(quire, "n", "typed", note);
+    check_raw(quire, api_item_path(note, "/raw"), QR_STR("typed"), "text/plain; charset=utf-8");
+    check_raw(quire, api_item_path(note, "/raw?offset=1&limit=2"), QR_STR("yp"), "text/plain; charset=utf-8");
+    api_check(quire, "GET", api_item_path(id, "/raw?limit=0"), NULL, 422, "limit");
+    api_check(quire, "GET", api_item_path(id, "/raw?limit=4194305"), NULL, 422, "4194304");
+    api_check(quire, "GET", api_item_path(id, "/raw?offset=-1"), NULL, 422, "offset");
+    api_check(quire, "GET", api_item_path("00000000-0000-7000-8000-000000000000", "/raw"), NULL, 404, "not_found");
+    quire_close(quire);
+}
+
+QR_TEST(what_is_too_long_for_one_answer_is_taken_in_parts)
+{
+    enum { SIZE = (4 << 20) + 3 };
+    struct quire *quire = api_open_base(t);
+    char body[512], id[API_ID_SIZE];
+    const char *path = qr_test_path(t, "long.txt");
+    QR_CHECK(truncate(path, 0) != 0 && creat(path, 0600) >= 0 && truncate(path, SIZE) == 0);
+    snprintf(body, sizeof body, "{\"items\":[{\"type\":\"file\",\"path\":\"%s\"}]}", path);
+    QR_JSON *added = api_call(quire, "POST", API_ITEMS, body, 202);
+    api_keep_id(json_array_get(json_object_get(added, "items"), 0), id);
+    api_check(quire, "GET", api_item_path(id, "/raw"), NULL, 413, "4194307 bytes");
+    check_raw(quire, api_item_path(id, "/raw?offset=4194304"), (qr_str){"\0\0\0", 3}, "application/octet-stream");
+    check_raw(quire, api_item_path(id, "/raw?offset=4194303&limit=2"), (qr_str){"\0\0", 2}, "application/octet-stream");
     quire_close(quire);
 }
 

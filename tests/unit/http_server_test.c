@@ -69,6 +69,7 @@ int quire_call(struct quire *quire, const char *method, const char *path, const 
         qr_buf_add_text(&text, body ? body : "-");
     }
     ret_response->status = strcmp(path, "/missing") == 0 ? 404 : 200;
+    ret_response->content_type = "application/json";
     ret_response->body = qr_buf_take(&text, &ret_response->body_size);
     QR_CHECK(ret_response->body);
     return ret_response->status;
