@@ -59,12 +59,34 @@ struct listing {
     qr_str next;
 };
 
+/* `sort=size`, or `sort=-size` for the largest first. */
+static qr_rc read_order(const char *sort, struct qr_item_filter *filter, qr_err *err)
+{
+    static const char *const names[QR_ORDER_END] = {[QR_ORDER_NAME] = "name",
+                                                    [QR_ORDER_CREATED] = "created",
+                                                    [QR_ORDER_UPDATED] = "updated",
+                                                    [QR_ORDER_SIZE] = "size"};
+    if (!sort) {
+        return QR_OK;
+    }
+    filter->is_backward = sort[0] == '-';
+    for (enum qr_item_order order = QR_ORDER_TREE + 1; order < QR_ORDER_END; order++) {
+        if (strcmp(sort + filter->is_backward, names[order]) == 0) {
+            filter->order = order;
+            return QR_OK;
+        }
+    }
+    return qr_fail(err, QR_CODE_INVALID_VALUE,
+                   "sort is one of name, created, updated, size, with a - before it the other way round");
+}
+
 static qr_rc read_filter(struct listing *listing, qr_err *err)
 {
     const struct qr_request *request = listing->request;
     struct qr_item_filter *filter = &listing->filter;
     const char *status = qr_request_query(request, "status"), *type = qr_request_query(request, "type");
     QR_TRY(qr_request_limit(request, &filter->limit, err));
+    QR_TRY(read_order(qr_request_query(request, "sort"), filter, err));
     listing->source = qr_request_query(request, "source");
     filter->name_part = qr_request_query(request, "q");
     listing->shown = status ? qr_item_status_find(qr_str_of(status)) : 0;

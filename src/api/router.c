@@ -16,7 +16,7 @@ static const struct qr_route routes[] = {
     {"POST", "/api/v1/search", qr_route_search, "",
      "base_ids query mode top_k threshold filter context merge diversity explain",
      "The same in several bases, as if they were one."},
-    {"GET", "/api/v1/bases/{b}/items", qr_route_items_list, "limit cursor parent status type q source", "",
+    {"GET", "/api/v1/bases/{b}/items", qr_route_items_list, "limit cursor parent status type q source sort", "",
      "Items of a base."},
     {"POST", "/api/v1/bases/{b}/items", qr_route_items_add, "", "items process on_conflict", "Adds items."},
     {"POST", "/api/v1/bases/{b}/items/delete", qr_route_items_delete, "", "ids", "Deletes items."},

@@ -3,7 +3,7 @@
 #include "cli/items.h"
 #include "cli/paint.h"
 
-enum { OPTION_BASE, OPTION_ALL, OPTION_STATUS, OPTION_TYPE }; /* the order of the command's options */
+enum { OPTION_BASE, OPTION_ALL, OPTION_STATUS, OPTION_TYPE, OPTION_SORT }; /* the order of the command's options */
 
 static bool is_container(const json_t *item)
 {
@@ -25,6 +25,10 @@ static void add_filter(const struct cli *cli, struct qr_buf *path, const json_t 
     if (cli->values[OPTION_TYPE]) {
         qr_buf_add_text(path, "&type=");
         cli_add_encoded(path, cli->values[OPTION_TYPE]);
+    }
+    if (cli->values[OPTION_SORT]) {
+        qr_buf_add_text(path, "&sort=");
+        cli_add_encoded(path, cli->values[OPTION_SORT]);
     }
 }
 
@@ -158,7 +162,7 @@ static int print_items(struct cli *cli, json_t *items)
     } else {
         printf("%-36s  %-10s  NAME\n", "ITEM", "STATUS");
     }
-    if (cli->switches & QR_BIT(OPTION_ALL)) {
+    if ((cli->switches & QR_BIT(OPTION_ALL)) && !cli->values[OPTION_SORT]) { /* in another order it is no tree */
         exit_code = print_tree(cli, items);
     } else {
         json_array_foreach(items, i, item)

@@ -151,6 +151,8 @@ const struct cli_command cli_commands[] = {
                 {"--status", "STATUS", "idle, preparing, processing, reading, embedding, completed or failed.",
                  .choices = "idle preparing processing reading embedding completed failed"},
                 {"--type", "TYPE", "directory, file, note or url.", .choices = "directory file note url"},
+                {"--sort", "ORDER", "name, created, updated or size; with a - before it, the other way round.",
+                 .choices = "name created updated size -name -created -updated -size"},
             },
         .run = cmd_ls,
     },

@@ -69,6 +69,16 @@ qr_rc qr_item_path_is_disabled(struct qr_tx *tx, qr_str path, bool *ret_is, qr_e
 
 /* ---- lists ---- */
 
+/* The order of a list. */
+enum qr_item_order {
+    QR_ORDER_TREE,    /* the whole tree as it stands; children by name, roots by age */
+    QR_ORDER_NAME,    /* by bytes */
+    QR_ORDER_CREATED, /* as they were added */
+    QR_ORDER_UPDATED,
+    QR_ORDER_SIZE,
+    QR_ORDER_END,
+};
+
 struct qr_item_filter {
     qr_uuid base_id;
     bool has_parent;
@@ -77,10 +87,12 @@ struct qr_item_filter {
     enum qr_item_type type;     /* 0 = any */
     const char *name_part;      /* NULL = any; the case of ASCII letters does not count */
     qr_str after;               /* from where the answer before ended; empty = from the beginning */
+    enum qr_item_order order;
+    bool is_backward; /* not of QR_ORDER_TREE */
     int limit;
 };
 /* Never what is deleting. Looks at a bounded number of rows, so it may return fewer than there are: *ret_next, in the arena,
- * is where to go on, empty at the end. */
+ * is where to go on, empty at the end. `invalid_value` for an `after` of a list in another order. */
 qr_rc qr_items_list(struct qr_tx *tx, const struct qr_item_filter *filter, struct qr_arena *arena,
                     struct qr_item **ret_items, size_t *ret_count, qr_str *ret_next, qr_err *err);
 

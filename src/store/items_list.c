@@ -39,10 +39,30 @@ static qr_rc is_below_deleting(struct qr_tx *tx, struct paging *paging, const st
     return QR_OK;
 }
 
+static bool is_inside(const struct qr_item_filter *filter, const struct qr_item *item)
+{
+    static const qr_uuid none;
+    return !filter->has_parent ||
+           (qr_uuid_equal(filter->parent_id, none) ? item->depth == 0
+                                                   : qr_uuid_equal(filter->parent_id, item->parent_id));
+}
+
 static bool fits(const struct qr_item_filter *filter, const struct qr_item *item)
 {
-    return item->status != QR_ITEM_DELETING && (!filter->status || item->status == filter->status) &&
-           (!filter->type || item->type == filter->type) && contains_part(item->name, filter->name_part);
+    return is_inside(filter, item) && item->status != QR_ITEM_DELETING &&
+           (!filter->status || item->status == filter->status) && (!filter->type || item->type == filter->type) &&
+           contains_part(item->name, filter->name_part);
+}
+
+static qr_rc remember_place(struct paging *paging, const struct qr_item *item, qr_err *err)
+{
+    const struct qr_item_filter *filter = paging->filter;
+    if (filter->order == QR_ORDER_TREE) {
+        paging->last = filter->has_parent ? item->key : item->path;
+        return QR_OK;
+    }
+    paging->last.ptr = qr_item_sort_place(filter, item, &paging->scratch, &paging->last.len);
+    return paging->last.ptr ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a list of items");
 }
 
 static qr_rc take_rows(struct qr_tx *tx, struct paging *paging, struct qr_rows *rows, int *looked_at, qr_err *err)
@@ -51,7 +71,7 @@ static qr_rc take_rows(struct qr_tx *tx, struct paging *paging, struct qr_rows *
     while ((int)paging->list.count < filter->limit && qr_rows_next(rows)) {
         struct qr_item item;
         QR_TRY(qr_rows_item(rows, &paging->scratch, &item, err));
-        paging->last = filter->has_parent ? item.key : item.path;
+        QR_TRY(remember_place(paging, &item, err));
         ++*looked_at;
         bool hidden = !fits(filter, &item);
         if (!hidden && !filter->has_parent) {
@@ -71,7 +91,9 @@ static qr_rc list_rows(struct qr_tx *tx, struct paging *paging, int *looked_at, 
     const bool are_roots = qr_uuid_equal(filter->parent_id, none);
     const struct qr_val after = qr_val_blob(filter->after.ptr ? filter->after.ptr : "", filter->after.len);
     QR_ROWS(rows);
-    if (filter->has_parent) {
+    if (filter->order != QR_ORDER_TREE) {
+        QR_TRY(qr_items_query_sorted(tx, filter, LOOKED_AT_MAX, &rows, err));
+    } else if (filter->has_parent) {
         QR_TRY(qr_tx_query(
             tx, &rows,
             "SELECT " QR_ITEM_COLUMNS

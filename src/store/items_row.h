@@ -23,3 +23,13 @@ qr_rc qr_item_list_add(struct qr_item_list *list, const struct qr_rows *rows, qr
 
 /* The smallest bytes that are greater than every path below this one; in the arena. */
 qr_rc qr_path_end(qr_str path, struct qr_arena *arena, qr_str *ret_end, qr_err *err);
+
+/* ---- items_sort.c: lists in an order other than the tree's ---- */
+
+/* Begins the rows of the filter's order, behind filter->after; at most `limit`. Of a large folder there may be others among
+ * them. */
+qr_rc qr_items_query_sorted(struct qr_tx *tx, const struct qr_item_filter *filter, int limit, struct qr_rows *rows,
+                            qr_err *err);
+/* What `after` is to be, to go on behind this item; in the arena. NULL when out of memory. */
+const char *qr_item_sort_place(const struct qr_item_filter *filter, const struct qr_item *item, struct qr_arena *arena,
+                               size_t *ret_len);

@@ -134,6 +134,16 @@ const struct qr_migration qr_schema_migrations[] = {
                "ALTER TABLE index_chunk ADD COLUMN words tsvector NOT NULL DEFAULT '';"
                "CREATE INDEX index_chunk_words ON index_chunk USING gin (words); */",
     },
+    {
+        .name = "item_orders",
+        /* store/items_sort.c: a page of a list costs what it shows, in any order; and what folders say of their files can be
+         * summed up without the files */
+        .sql = "CREATE INDEX item_by_age ON item (base_id, id);"
+               "CREATE INDEX item_by_name ON item (base_id, name, id);"
+               "CREATE INDEX item_by_update ON item (base_id, updated_at, id);"
+               "CREATE INDEX item_by_size ON item (base_id, size_bytes, id);"
+               "CREATE INDEX item_container ON item (base_id, path) WHERE is_container = 1;",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

@@ -112,6 +112,11 @@ QR_TEST(a_folder_is_added_listed_found_and_removed)
     check_run(t, ARGS("ls", "docs"), 0, "pears.md  1 chunk");
     check_run(t, ARGS("ls", "--all"), 0, "      apples.md  1 chunk");
     check_run(t, ARGS("ls", "--all", "--status", "failed"), 0, "no items");
+    check_run(t, ARGS("ls", "--all", "--type", "file", "--sort", "name"), 0, "apples.md  1 chunk\n");
+    QR_CHECK(strstr(out, "apples.md") < strstr(out, "pears.md"));
+    check_run(t, ARGS("ls", "--all", "--type", "file", "--sort", "-name"), 0, "pears.md  1 chunk\n");
+    QR_CHECK(strstr(out, "apples.md") > strstr(out, "pears.md"));
+    check_run(t, ARGS("ls", "--sort", "colour"), 2, "sort is one of name, created, updated, size");
     check_run(t, ARGS("cat", "docs/pears.md"), 0, "# Pears\n\nPears are green.\n");
     check_run(t, ARGS("cat", "--text", "docs/pears.md"), 0, "# Pears\n\nPears are green.\n");
     check_run(t, ARGS("cat", "docs"), 4, "holds other items");
