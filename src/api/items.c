@@ -47,6 +47,33 @@ qr_rc qr_route_items_show(const struct qr_request *request, struct qr_reply *rep
     return qr_answer_about_item(request, show, 200, reply, err);
 }
 
+/* ---- what is in it, at any depth ---- */
+
+static qr_rc sum_up(struct qr_tx *tx, struct qr_item_answer *answer, const struct qr_base *base QR_UNUSED,
+                    struct qr_item *item, qr_err *err)
+{
+    struct qr_item_totals totals = {
+        .leaves = 1,
+        .completed = item->status == QR_ITEM_COMPLETED,
+        .failed = item->status == QR_ITEM_FAILED,
+        .idle = item->status == QR_ITEM_IDLE,
+    };
+    totals.active = 1 - totals.completed - totals.failed - totals.idle;
+    if (item->is_container) {
+        QR_TRY(qr_items_totals(tx, item, &totals, err));
+    }
+    answer->body =
+        json_pack("{s:I, s:{s:I, s:I, s:I, s:I, s:I}}", "folders", (json_int_t)totals.containers, "files", "total",
+                  (json_int_t)totals.leaves, "completed", (json_int_t)totals.completed, "failed",
+                  (json_int_t)totals.failed, "active", (json_int_t)totals.active, "idle", (json_int_t)totals.idle);
+    return answer->body ? QR_OK : qr_answer_out_of_memory(err);
+}
+
+qr_rc qr_route_totals(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    return qr_answer_about_item(request, sum_up, 200, reply, err);
+}
+
 /* ---- the list ---- */
 
 struct listing {

@@ -29,6 +29,7 @@ static const struct qr_route routes[] = {
     {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "", "", "The canonical text of an item."},
     {"PUT", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_set, "", "content", "New content of an item."},
     {"GET", "/api/v1/bases/{b}/items/{i}/raw", qr_route_raw, "offset limit", "", "The original bytes of an item."},
+    {"GET", "/api/v1/bases/{b}/items/{i}/totals", qr_route_totals, "", "", "How much is in an item, at any depth."},
     {"GET", "/api/v1/bases/{b}/items/{i}/chunks", qr_route_chunks, "limit cursor", "", "The chunks of an item."},
     {"GET", "/api/v1/bases/{b}/items/{i}/assets", qr_route_assets, "", "", "Pictures and tables of an item."},
     {"GET", "/api/v1/bases/{b}/items/{i}/events", qr_route_item_events, "", "", "What happened to an item."},

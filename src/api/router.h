@@ -57,8 +57,8 @@ qr_route_fn qr_route_queues_list, qr_route_queues_pause, qr_route_queues_resume;
 qr_route_fn qr_route_bases_list, qr_route_bases_add, qr_route_bases_show, qr_route_bases_set, qr_route_bases_delete,
     qr_route_bases_restore;
 qr_route_fn qr_route_items_list, qr_route_items_add, qr_route_items_show, qr_route_items_set;
-qr_route_fn qr_route_content_show, qr_route_content_set, qr_route_raw, qr_route_chunks, qr_route_assets,
-    qr_route_item_events;
+qr_route_fn qr_route_content_show, qr_route_content_set, qr_route_raw, qr_route_totals, qr_route_chunks,
+    qr_route_assets, qr_route_item_events;
 qr_route_fn qr_route_items_delete, qr_route_items_reindex, qr_route_items_retry, qr_route_items_refresh;
 qr_route_fn qr_route_base_search, qr_route_search;
 qr_route_fn qr_route_process, qr_route_run_show, qr_route_run_cancel, qr_route_runs_list;

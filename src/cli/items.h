@@ -79,7 +79,9 @@ struct cli_work {
     bool is_running;             /* jobs, here */
     int pause_ms;                /* before the next look */
     int64_t began_ms;
-    int64_t asked_ms; /* when it was last asked why nothing ends */
+    int64_t asked_ms;     /* when it was last asked why nothing ends */
+    const json_t *waited; /* the items that are waited for; NULL = everything */
+    int64_t files_at_ms;  /* not before are their files looked at again */
     struct cli_progress progress;
     struct cli_tally tally; /* of what was told already */
 };

@@ -135,6 +135,25 @@ void cli_progress_see(struct cli_progress *progress, const struct cli_seen *seen
     }
 }
 
+/* What was done before the work began does not count. Files that changed were done before, and are not now: so that is the
+ * fewest that was seen. */
+void cli_progress_see_files(struct cli_progress *progress, long long total, long long left, int64_t now_ms)
+{
+    struct cli_stage *files = &progress->files;
+    const long long done = total - left;
+    const bool is_first = files->queue[0] == '\0';
+    snprintf(files->queue, sizeof files->queue, "convert");
+    files->is_of_files = true;
+    progress->files_before = is_first ? done : QR_MIN(progress->files_before, done);
+    files->done = done - progress->files_before;
+    files->left = left;
+    if (left) {
+        take_sample(files, now_ms);
+    } else {
+        files->sample_count = 0;
+    }
+}
+
 long long cli_progress_done(const struct cli_progress *progress, const char *queue)
 {
     long long sum = 0;
@@ -172,8 +191,11 @@ static struct figures figures_of(const struct cli_stage *stage, int64_t now_ms)
 {
     struct figures figures = {0};
     const double rate = cli_stage_rate(stage, now_ms);
-    snprintf(figures.counts, sizeof figures.counts, "%s of %s%s", cli_grouped(stage->done).text,
-             stage->is_more ? "more than " : "", cli_grouped(stage->done + stage->left).text);
+    snprintf(figures.counts, sizeof figures.counts, "%s of %s%s%s", cli_grouped(stage->done).text,
+             stage->is_more ? "more than " : "", cli_grouped(stage->done + stage->left).text,
+             !stage->is_of_files              ? ""
+             : stage->done + stage->left == 1 ? " file"
+                                              : " files");
     if (stage->is_paused) {
         snprintf(figures.left, sizeof figures.left, "paused");
     } else if (rate >= 1) {
@@ -192,10 +214,13 @@ static struct figures figures_of(const struct cli_stage *stage, int64_t now_ms)
     return figures;
 }
 
-/* While folders are listed, more comes to what follows: then nobody knows how long that takes. */
-static struct cli_stage shown_stage(const struct cli_progress *progress, size_t i)
+struct cli_stage cli_progress_shown(const struct cli_progress *progress, size_t i)
 {
     struct cli_stage stage = progress->stages[i];
+    if (progress->files.queue[0] && strcmp(stage.queue, progress->files.queue) == 0) {
+        stage = progress->files;
+        stage.is_paused = progress->stages[i].is_paused;
+    }
     for (size_t k = 0; k < progress->stage_count; k++) {
         const struct cli_stage *other = &progress->stages[k];
         stage.is_more = stage.is_more || (strcmp(other->queue, "expand") == 0 && other->left > 0 && k != i);
@@ -266,8 +291,8 @@ static void draw(struct cli_progress *progress, int64_t now_ms)
     int lines = 0;
     add_erasing(progress, &out);
     for (size_t i = 0; i < progress->stage_count; i++) {
-        if (progress->stages[i].left) {
-            const struct cli_stage stage = shown_stage(progress, i);
+        const struct cli_stage stage = cli_progress_shown(progress, i);
+        if (stage.left) {
             qr_buf_add_text(&out, lines++ ? "\n" : "");
             cli_stage_write_bar(&stage, now_ms, &screen, &out);
         }
@@ -289,12 +314,12 @@ void cli_progress_erase(struct cli_progress *progress)
 
 /* ---- on a pipe ---- */
 
-/* "reading 1,240 of 5,000, 412/s, 9 s left; embedding …" */
+/* "reading 1,240 of 5,000 files, 412/s, 9 s left; embedding …" */
 static void print_line(const struct cli_progress *progress, int64_t now_ms)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf line = {0};
     for (size_t i = 0; i < progress->stage_count; i++) {
-        const struct cli_stage stage = shown_stage(progress, i);
+        const struct cli_stage stage = cli_progress_shown(progress, i);
         if (stage.left == 0) {
             continue;
         }

@@ -7,6 +7,7 @@ enum { CLI_STAGES_MAX = 8, CLI_SAMPLES_MAX = 12 };
 
 struct cli_stage {
     char queue[16];
+    bool is_of_files;        /* else of jobs, which need no word */
     long long ended;         /* as it was seen last: of the process that runs jobs */
     long long done, left;    /* since this one looks */
     bool is_more, is_paused; /* `left` is the least it can be */
@@ -27,6 +28,8 @@ struct cli_seen {
 struct cli_progress {
     struct cli_stage stages[CLI_STAGES_MAX];
     size_t stage_count;
+    struct cli_stage files;    /* that were read, where they are known: then they stand for the jobs that read them */
+    long long files_before;    /* the fewest that were done at any look */
     int64_t began_ms, told_ms; /* 0 = not yet */
     bool counts_from_zero;     /* this process runs the jobs: all that end were waited for */
     int drawn;                 /* lines on the terminal, which the next ones replace */
@@ -45,6 +48,8 @@ struct cli_screen {
 };
 
 void cli_progress_see(struct cli_progress *progress, const struct cli_seen *seen, int64_t now_ms);
+/* The files that are waited for: how many there are, and how many still have to be read. */
+void cli_progress_see_files(struct cli_progress *progress, long long total, long long left, int64_t now_ms);
 /* True when no job has ended for some seconds. */
 bool cli_progress_is_stalled(const struct cli_progress *progress, int64_t now_ms);
 /* Why that is, which is told until a job ends or it is something else. */
@@ -56,14 +61,17 @@ void cli_progress_erase(struct cli_progress *progress);
 
 /* How a person calls the work of a queue: "reading". */
 const char *cli_stage_name(const char *queue);
+/* What is shown of the i-th stage: of reading files, where they are known, else jobs; and while folders are listed nobody knows
+ * how long the rest takes. */
+struct cli_stage cli_progress_shown(const struct cli_progress *progress, size_t i);
 /* Jobs that ended since the look began; NULL = of all queues. */
 long long cli_progress_done(const struct cli_progress *progress, const char *queue);
 
 /* ---- pure ---- */
 
-/* Jobs a second, over the last seconds; 0 = not known yet. */
+/* Jobs or files a second, over the last seconds; 0 = not known yet. */
 double cli_stage_rate(const struct cli_stage *stage, int64_t now_ms);
-/* "reading      ██████░░░░  1,240 of 5,000  412/s  9 s left": never wider than the screen less what ^C takes. */
+/* "reading      ██████░░░░  1,240 of 5,000 files  412/s  9 s left": never wider than the screen less what ^C takes. */
 void cli_stage_write_bar(const struct cli_stage *stage, int64_t now_ms, const struct cli_screen *screen,
                          struct qr_buf *out);
 /* "1,234,567" */

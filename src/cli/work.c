@@ -155,10 +155,58 @@ static void ask_why(struct cli_work *work, const json_t *trouble, int64_t now_ms
     }
 }
 
+/* Of what is waited for; false where it cannot be said. */
+static bool count_files(struct cli_work *work, const json_t *item, long long *total, long long *active)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    QR_JSON *answer = NULL;
+    int status = 0;
+    cli_add_base_path(work->cli, &path, "/items/");
+    qr_buf_printf(&path, "%s/totals", cli_text(item, "id"));
+    if (path.failed != QR_CODE_NONE || cli_ask(work->cli, "GET", path.data, NULL, &status, &answer, NULL) != QR_OK ||
+        status != 200) {
+        return false;
+    }
+    *total += cli_number(json_object_get(answer, "files"), "total");
+    *active += cli_number(json_object_get(answer, "files"), "active");
+    return true;
+}
+
+/* Files that are waited for, in folders or alone. Those whose embedding is open have been read. It costs a look at each folder, so
+ * large ones are looked at less often than they cost. */
+static void see_files(struct cli_work *work, const json_t *queues, int64_t now_ms)
+{
+    enum { EVERY_MS = 200, COST_TIMES = 20, ITEMS_MAX = 20 };
+    const json_t *item, *queue;
+    long long total = 0, active = 0, embedding = 0;
+    size_t i;
+    if (json_array_size(work->waited) > ITEMS_MAX || now_ms < work->files_at_ms) {
+        return;
+    }
+    bool is_known = false;
+    json_array_foreach(work->waited, i, item)
+    {
+        is_known = (json_is_object(item) && count_files(work, item, &total, &active)) || is_known;
+    }
+    json_array_foreach(queues, i, queue)
+    {
+        const struct cli_todo todo = cli_todo_of(queue);
+        embedding += cli_is(queue, "name", "embed") ? todo.now + todo.later : 0;
+    }
+    if (is_known) {
+        cli_progress_see_files(&work->progress, total, QR_MAX(active - embedding, 0LL), now_ms);
+    }
+    const int64_t cost_ms = qr_clock_mono_ms(qr_clock_system()) - now_ms;
+    work->files_at_ms = now_ms + QR_MAX(cost_ms * COST_TIMES, (int64_t)EVERY_MS);
+}
+
 static void tell_progress(struct cli_work *work, const json_t *answer)
 {
     const int64_t now_ms = qr_clock_mono_ms(qr_clock_system());
     cli_see_queues(&work->progress, json_object_get(answer, "data"), now_ms);
+    if (!work->cli->json && work->waited) {
+        see_files(work, json_object_get(answer, "data"), now_ms);
+    }
     if (!work->cli->json) {
         ask_why(work, json_object_get(answer, "trouble"), now_ms);
         cli_progress_tell(&work->progress, now_ms);
@@ -388,6 +436,7 @@ static int advance(struct cli_work *work, json_t *items, size_t *at, const char 
 
 enum cli_wait cli_wait_for_items(struct cli_work *work, json_t *items, const char *job_id, int *ret_exit_code)
 {
+    work->waited = items;
     for (size_t at = 0, before = 0; at < json_array_size(items) || job_id[0]; before = at) {
         const bool had_job = job_id[0];
         struct cli_todo todo;

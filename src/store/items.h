@@ -96,6 +96,15 @@ struct qr_item_filter {
 qr_rc qr_items_list(struct qr_tx *tx, const struct qr_item_filter *filter, struct qr_arena *arena,
                     struct qr_item **ret_items, size_t *ret_count, qr_str *ret_next, qr_err *err);
 
+/* What is in a container, at any depth, from the counters of the containers in it: costs what there is of those. What is below
+ * something that is deleting may still count. */
+struct qr_item_totals {
+    int64_t containers; /* below it */
+    int64_t leaves, completed, failed, active, idle;
+};
+qr_rc qr_items_totals(struct qr_tx *tx, const struct qr_item *container, struct qr_item_totals *ret_totals,
+                      qr_err *err);
+
 /* Living children of a container in the order of their keys, above `after_key`; light rows for reconciling. */
 struct qr_child_row {
     qr_uuid id;

@@ -109,7 +109,7 @@ QR_TEST(a_pipe_gets_a_plain_line_every_few_seconds)
                                 .env = {TERMINAL, "QUIRE_FAILPOINTS=index.write.before_commit=sleep(5600)@1"}};
     const struct program_end end = program_run(t, &add);
     QR_CHECK_INT(0, end.exit_code);
-    QR_CHECK_HAS("reading 0 of 2\n", end.errors);
+    QR_CHECK_HAS("reading 0 of 2 files\n", end.errors);
     QR_CHECK(strncmp(end.out, "completed  /", 12) == 0);
 }
 

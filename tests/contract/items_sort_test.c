@@ -144,6 +144,54 @@ QR_DB_TEST(a_place_of_another_order_or_of_nobody_is_refused)
     qr_desk_close(&desk);
 }
 
+/* ---- totals ---- */
+
+struct totals {
+    struct qr_item item;
+    struct qr_item_totals totals;
+};
+
+static qr_rc sum_up(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct totals *totals = arg;
+    return qr_items_totals(tx, &totals->item, &totals->totals, err);
+}
+
+static void check_totals(struct qr_desk *desk, qr_uuid folder, struct qr_item_totals expected)
+{
+    struct totals totals = {.item = qr_desk_item(desk, folder)};
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_db_read(desk->db, sum_up, &totals, &err));
+    QR_CHECK_INT(expected.containers, totals.totals.containers);
+    QR_CHECK_INT(expected.leaves, totals.totals.leaves);
+    QR_CHECK_INT(expected.completed, totals.totals.completed);
+    QR_CHECK_INT(expected.failed, totals.totals.failed);
+    QR_CHECK_INT(expected.active, totals.totals.active);
+    QR_CHECK_INT(expected.idle, totals.totals.idle);
+}
+
+QR_DB_TEST(totals_are_of_the_leaves_at_any_depth)
+{
+    struct qr_desk desk;
+    open_with_notes(&desk, t);
+    const qr_uuid folder = qr_desk_add_folder(&desk, "/somewhere"), other = qr_desk_add_folder(&desk, "/elsewhere");
+    check_totals(&desk, folder, (struct qr_item_totals){0});
+    qr_desk_expand(&desk, folder, (const char *const[]){"a.md", "b.md", "sub/"}, 3);
+    qr_desk_expand(&desk, other, (const char *const[]){"x.md"}, 1);
+    check_totals(&desk, folder, (struct qr_item_totals){.containers = 1, .leaves = 2, .active = 2});
+    const qr_uuid sub = qr_desk_child(&desk, folder, "sub").id;
+    qr_desk_expand(&desk, sub, (const char *const[]){"c.md", "d.md"}, 2);
+    qr_desk_index(&desk, qr_desk_child(&desk, folder, "a.md").id);
+    qr_desk_fail(&desk, qr_desk_child(&desk, sub, "c.md").id, QR_CODE_CORRUPT);
+    check_totals(&desk, folder,
+                 (struct qr_item_totals){.containers = 1, .leaves = 4, .completed = 1, .failed = 1, .active = 2});
+    qr_desk_index(&desk, qr_desk_child(&desk, sub, "d.md").id);
+    qr_desk_index(&desk, qr_desk_child(&desk, folder, "b.md").id);
+    check_totals(&desk, folder, (struct qr_item_totals){.containers = 1, .leaves = 4, .completed = 3, .failed = 1});
+    check_totals(&desk, sub, (struct qr_item_totals){.leaves = 2, .completed = 1, .failed = 1});
+    qr_desk_close(&desk);
+}
+
 /* ---- what it costs ---- */
 
 static char heard[4096]; /* the list's statement, as SQLite heard it */

@@ -382,6 +382,30 @@ QR_TEST(what_is_too_long_for_one_answer_is_taken_in_parts)
     quire_close(quire);
 }
 
+QR_TEST(a_folder_has_no_bytes_and_lists_can_be_sorted)
+{
+    struct quire *quire = api_open_base(t);
+    char body[512], id[API_ID_SIZE];
+    snprintf(body, sizeof body, "{\"items\":[{\"type\":\"directory\",\"path\":\"%s\"}]}", qr_test_path(t, ""));
+    QR_JSON *added = api_call(quire, "POST", API_ITEMS, body, 202);
+    api_keep_id(json_array_get(json_object_get(added, "items"), 0), id);
+    api_check(quire, "GET", api_item_path(id, "/raw"), NULL, 404, "holds other items");
+    api_add_note(quire, "b", "22", id);
+    api_add_note(quire, "a", "1", id);
+    QR_JSON *first = api_call(quire, "GET", API_ITEMS "?type=note&sort=-size&limit=1", NULL, 200);
+    QR_CHECK_TEXT("b", api_text(json_array_get(json_object_get(first, "data"), 0), "name"));
+    char path[512];
+    snprintf(path, sizeof path, API_ITEMS "?type=note&sort=-size&cursor=%s", api_text(first, "next_cursor"));
+    QR_JSON *second = api_call(quire, "GET", path, NULL, 200);
+    QR_CHECK_TEXT("a", api_text(json_array_get(json_object_get(second, "data"), 0), "name"));
+    snprintf(path, sizeof path, API_ITEMS "?type=note&sort=name&cursor=%s", api_text(first, "next_cursor"));
+    api_check(quire, "GET", path, NULL, 422, "cursor is not one");
+    api_check(quire, "GET", api_item_path(id, "/totals"), NULL, 200, "\"total\":1,");
+    api_check(quire, "GET", API_ITEMS "?sort=colour", NULL, 422, "sort is one of");
+    api_check(quire, "GET", API_ITEMS "?sort=-", NULL, 422, "sort is one of");
+    quire_close(quire);
+}
+
 QR_TEST(search_checks_its_request_and_says_where_hits_are)
 {
     struct quire *quire = api_open_base(t);

@@ -121,3 +121,47 @@ QR_TEST(what_holds_up_the_work_is_said_until_a_job_ends)
     QR_CHECK_TEXT("", progress.waiting.text);
     QR_CHECK(!cli_progress_is_stalled(&progress, 8000));
 }
+
+static const char *shown_bar(const struct cli_progress *progress, int64_t now_ms)
+{
+    static char text[512];
+    QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
+    const struct cli_stage stage = cli_progress_shown(progress, 0);
+    cli_stage_write_bar(&stage, now_ms, &plain, &out);
+    snprintf(text, sizeof text, "%s", qr_buf_str(&out).ptr);
+    return text;
+}
+
+QR_TEST(files_stand_for_the_jobs_that_read_them)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    see(&progress, 1000, 0, 10000);
+    QR_CHECK_HAS("0 of 10,000", shown_bar(&progress, 1000)); /* not known yet */
+    cli_progress_see_files(&progress, 31192, 31192, 1000);
+    see(&progress, 3000, 1500, 10000); /* a job does several files, or a file takes two jobs */
+    cli_progress_see_files(&progress, 31192, 30192, 3000);
+    QR_CHECK_HAS("1,000 of 31,192 files  500/s  1 min 1 s left", shown_bar(&progress, 3000));
+    QR_CHECK_INT(1500, cli_progress_done(&progress, "convert"));
+}
+
+QR_TEST(files_that_were_read_before_do_not_count)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    see(&progress, 1000, 0, 1);
+    cli_progress_see_files(&progress, 500, 0, 1000); /* all of them, until the folder is looked at again */
+    cli_progress_see_files(&progress, 510, 30, 2000);
+    QR_CHECK_HAS("0 of 30", shown_bar(&progress, 2000));
+    cli_progress_see_files(&progress, 510, 10, 3000);
+    QR_CHECK_HAS("20 of 30", shown_bar(&progress, 3000));
+}
+
+QR_TEST(while_folders_are_listed_there_are_more_files)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    see(&progress, 1000, 0, 50);
+    cli_progress_see(&progress, &(struct cli_seen){.queue = "expand", .left = 2}, 1000);
+    cli_progress_see_files(&progress, 60, 50, 1000);
+    QR_CHECK_HAS("0 of more than 50", shown_bar(&progress, 1000));
+    cli_progress_see(&progress, &(struct cli_seen){.queue = "expand", .ended = 2}, 2000);
+    QR_CHECK_HAS("0 of 50", shown_bar(&progress, 2000));
+}
