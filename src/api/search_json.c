@@ -1,10 +1,28 @@
 /* The answer of a search as JSON: passages with where they are, so that one can be opened at the place. */
 #include "api/search.h"
+#include "api/text_fragment.h"
 
 /* ---- hits ---- */
 
-/* file:///path#L12 of a file that can be opened; null for what has no path. Lines are those of the canonical text: they are
- * those of the file as well, unless it was converted. */
+/* The place in it, as what opens it understands: words of a web page for browsers, the line of a file for editors. Lines are
+ * those of the canonical text, which are those of the file as well, unless it was converted. */
+static void add_place(const struct qr_search_hit *hit, bool is_path, struct qr_buf *uri)
+{
+    const struct qr_chunk *chunk = &hit->row.chunk;
+    if (strcmp(hit->item->mime, "text/html") == 0) {
+        QR_CLEANUP(qr_buf_done) struct qr_buf words = {0};
+        qr_text_fragment_write(chunk->text, hit->highlights, hit->highlight_count, &words);
+        if (words.len) {
+            qr_buf_printf(uri, "%s:~:text=%s", memchr(uri->data, '#', uri->len) ? "" : "#", words.data);
+        }
+        uri->failed = words.failed ? words.failed : uri->failed;
+    } else if (is_path && chunk->line_start > 0) {
+        qr_buf_printf(uri, "#L%lld", (long long)chunk->line_start);
+    }
+}
+
+/* file:///path#L12 of a file that can be opened, file:///page.html#:~:text=… of a page; null for what has neither path nor
+ * address. */
 static json_t *uri_json(const struct qr_search_hit *hit)
 {
     const qr_str source = hit->item->source;
@@ -24,9 +42,7 @@ static json_t *uri_json(const struct qr_search_hit *hit)
             qr_buf_add_char(&uri, c < 0x80 ? (char)c : '?'); /* a URL is written in ASCII already */
         }
     }
-    if (is_path && hit->row.chunk.line_start > 0 && strcmp(hit->item->mime, "text/html") != 0) {
-        qr_buf_printf(&uri, "#L%lld", (long long)hit->row.chunk.line_start);
-    }
+    add_place(hit, is_path, &uri);
     return uri.failed == QR_CODE_NONE ? json_string(uri.data) : NULL;
 }
 

@@ -278,9 +278,9 @@ static int print_hits(struct cli *cli, const json_t *answer)
 
 /* ---- opening ---- */
 
-/* As a shell runs `EDITOR +12 FILE`: it may have arguments, and quotes. A Ctrl-C meanwhile is the editor's. Returns what
- * waitpid says, or -1. */
-static int run_editor(const char *editor, const char *line, const char *file)
+/* As a shell runs `EDITOR +12 FILE`, or `BROWSER URI`: it may have arguments, and quotes. A Ctrl-C meanwhile is the program's.
+ * `second` may be NULL. Returns what waitpid says, or -1. */
+static int run_program(const char *program, const char *first, const char *second)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf script = {0};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -288,12 +288,17 @@ static int run_editor(const char *editor, const char *line, const char *file)
     sigset_t interrupts;
     pid_t pid;
     int status = -1;
-    qr_buf_printf(&script, "%s \"$@\"", editor);
+    qr_buf_printf(&script, "%s \"$@\"", program);
     if (script.failed != QR_CODE_NONE || posix_spawnattr_init(&attributes) != 0) {
         return -1;
     }
-    char *const argv[] = {(char[]){"sh"},          (char[]){"-c"},          script.data, (char[]){"sh"},
-                          (char *)(uintptr_t)line, (char *)(uintptr_t)file, NULL};
+    char *const argv[] = {(char[]){"sh"},
+                          (char[]){"-c"},
+                          script.data,
+                          (char[]){"sh"},
+                          (char *)(uintptr_t)first,
+                          (char *)(uintptr_t)second,
+                          NULL};
     sigemptyset(&interrupts);
     sigaddset(&interrupts, SIGINT);
     posix_spawnattr_setsigdefault(&attributes, &interrupts);
@@ -307,30 +312,34 @@ static int run_editor(const char *editor, const char *line, const char *file)
     return status;
 }
 
-static int open_in_editor(const struct cli *cli, const char *editor, const char *line, const char *file)
+/* `kind` is "editor" or "browser", `variable` where it comes from. */
+static int open_with(const struct cli *cli, const char *kind, const char *variable, const char *program,
+                     const char *first, const char *second)
 {
     enum { NOT_TO_BE_RUN = 126, NOT_THERE = 127 }; /* of a shell */
-    const int status = run_editor(editor, line, file);
+    const int status = run_program(program, first, second);
     const bool has_ended = status >= 0 && WIFEXITED(status);
     qr_err err;
     if (has_ended && WEXITSTATUS(status) == 0) {
         return 0;
     }
     if (status < 0 || (has_ended && WEXITSTATUS(status) >= NOT_TO_BE_RUN && WEXITSTATUS(status) <= NOT_THERE)) {
-        qr_fail(&err, QR_CODE_USAGE, "the editor cannot be run: %s (of VISUAL or EDITOR)", editor);
+        qr_fail(&err, QR_CODE_USAGE, "the %s cannot be run: %s (of %s)", kind, program, variable);
     } else if (has_ended) {
-        qr_fail(&err, QR_CODE_USAGE, "the editor %s ended with %d", editor, WEXITSTATUS(status));
+        qr_fail(&err, QR_CODE_USAGE, "the %s %s ended with %d", kind, program, WEXITSTATUS(status));
     } else {
-        qr_fail(&err, QR_CODE_USAGE, "the editor %s was ended by a signal: %s", editor, sigdescr_np(WTERMSIG(status)));
+        qr_fail(&err, QR_CODE_USAGE, "the %s %s was ended by a signal: %s", kind, program,
+                sigdescr_np(WTERMSIG(status)));
     }
     return cli_fail(cli, &err);
 }
 
-/* In the editor at the line, where there is one; else by what the desktop has for it. */
+/* A page in the browser at its words, anything else in the editor at its line; else by what the desktop has for it. */
 static int open_hit(struct cli *cli, const json_t *hit)
 {
     const char *editor = getenv("VISUAL") ? getenv("VISUAL") : getenv("EDITOR");
-    const char *uri = cli_text(hit, "uri"), *source = cli_text(hit, "source");
+    const char *uri = cli_text(hit, "uri"), *source = cli_text(hit, "source"), *browser = getenv("BROWSER");
+    const bool is_page = source[0] != '/' || strstr(uri, ":~:text=");
     char line[32];
     qr_err err;
     if (!uri[0]) {
@@ -340,14 +349,15 @@ static int open_hit(struct cli *cli, const json_t *hit)
     snprintf(line, sizeof line, "+%lld", QR_MAX(cli_number(hit, "line_start"), 1LL));
     fflush(stdout);
     cli_close(cli);
-    if (editor && editor[0] && source[0] == '/') {
-        return open_in_editor(cli, editor, line, source);
+    if (is_page && browser && browser[0]) {
+        return open_with(cli, "browser", "BROWSER", browser, uri, NULL);
+    }
+    if (editor && editor[0] && !is_page) {
+        return open_with(cli, "editor", "VISUAL or EDITOR", editor, line, source);
     }
     execlp("xdg-open", "xdg-open", uri, (char *)NULL);
     qr_fail(&err, QR_CODE_UNAVAILABLE,
-            source[0] == '/' ? "no program to open %s: set EDITOR to one"
-                             : "no program to open %s: xdg-open is not there",
-            uri);
+            is_page ? "no program to open %s: set BROWSER to one" : "no program to open %s: set EDITOR to one", uri);
     return cli_fail(cli, &err);
 }
 

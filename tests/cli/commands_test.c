@@ -217,6 +217,18 @@ QR_TEST(what_was_found_is_opened_in_the_editor_at_its_line)
     QR_CHECK_HAS("--open and --json do not go together", refused.out);
 }
 
+QR_TEST(a_page_is_opened_in_the_browser_at_its_words)
+{
+    write_file(t, "page.html", "<html><body><h1>Fruit</h1><p>The quince is ripe.</p></body></html>");
+    program_check(t, PROGRAM("add", "page.html"), 0, "completed");
+    program_check(t, PROGRAM("search", "quince"), 0, "/page.html#:~:text=The%20quince%20is%20ripe.");
+    const struct program open = {.args = {"search", "--open", "1", "quince"},
+                                 .env = {"BROWSER=echo opened", "EDITOR=echo edited"}};
+    program_check(t, &open, 0, "opened file:///");
+    const struct program failing = {.args = {"search", "--open", "1", "quince"}, .env = {"BROWSER=false"}};
+    program_check(t, &failing, 2, "the browser false ended with 1");
+}
+
 QR_TEST(an_editor_has_arguments_and_quotes_and_its_failure_is_told)
 {
     make_docs(t);
