@@ -13,12 +13,19 @@ static qr_rc out_of_memory(qr_err *err)
 struct gathering {
     struct qr_arena *arena;
     struct qr_wanted *wanted;
+    qr_str text; /* of the clause */
+    qr_languages languages;
+    bool skips_small; /* words */
 };
 
 static qr_rc gather(void *arg, const struct qr_token *token, qr_err *err)
 {
     struct gathering *gathering = arg;
     struct qr_wanted *wanted = gathering->wanted;
+    const qr_str word = {gathering->text.ptr + token->start, token->end - token->start};
+    if (gathering->skips_small && qr_language_is_small_word(word, gathering->languages)) {
+        return QR_OK;
+    }
     if (wanted->count == wanted->capacity) {
         const size_t capacity = wanted->capacity ? wanted->capacity * 2 : 64;
         qr_str *grown = qr_arena_array(gathering->arena, capacity, sizeof *grown);
@@ -56,18 +63,31 @@ static void sort_and_make_unique(struct qr_wanted *wanted)
     wanted->count = unique;
 }
 
-qr_rc qr_wanted_read(struct qr_tokenizer *tokenizer, const struct qr_query *query, qr_languages languages,
-                     struct qr_arena *arena, struct qr_wanted *ret_wanted, qr_err *err)
+static qr_rc gather_query(struct qr_tokenizer *tokenizer, const struct qr_query *query, bool skips_small,
+                          qr_languages languages, struct qr_arena *arena, struct qr_wanted *wanted, qr_err *err)
 {
-    *ret_wanted = (struct qr_wanted){0};
-    struct gathering gathering = {arena, ret_wanted};
+    *wanted = (struct qr_wanted){0};
+    struct gathering gathering = {arena, wanted, .languages = languages, .skips_small = skips_small};
     for (size_t i = 0; i < query->count; i++) {
         const struct qr_clause *clause = &query->clauses[i];
+        gathering.text = clause->text;
         if (!clause->is_excluded && !qr_clause_is_about_item(clause)) {
             QR_TRY(qr_tokenize(tokenizer, clause->text, QR_TOKENS_OF_QUERY, languages, gather, &gathering, err));
         }
     }
-    sort_and_make_unique(ret_wanted);
+    sort_and_make_unique(wanted);
+    return QR_OK;
+}
+
+qr_rc qr_wanted_read(struct qr_tokenizer *tokenizer, const struct qr_query *query, qr_languages languages,
+                     struct qr_arena *arena, struct qr_wanted *ret_wanted, qr_err *err)
+{
+    struct qr_wanted marks;
+    QR_TRY(gather_query(tokenizer, query, false, languages, arena, ret_wanted, err));
+    QR_TRY(gather_query(tokenizer, query, true, languages, arena, &marks, err));
+    const struct qr_wanted *marked = marks.count ? &marks : ret_wanted;
+    ret_wanted->marks = marked->tokens;
+    ret_wanted->mark_count = marked->count;
     return QR_OK;
 }
 
@@ -82,7 +102,7 @@ struct marking {
 static qr_rc mark(void *arg, const struct qr_token *token, qr_err *err QR_UNUSED)
 {
     struct marking *marking = arg;
-    if (!bsearch(&token->text, marking->wanted->tokens, marking->wanted->count, sizeof token->text, compare)) {
+    if (!bsearch(&token->text, marking->wanted->marks, marking->wanted->mark_count, sizeof token->text, compare)) {
         return QR_OK;
     }
     struct qr_range *last = marking->count ? &marking->ranges[marking->count - 1] : NULL;
@@ -99,7 +119,7 @@ qr_rc qr_highlight(struct qr_tokenizer *tokenizer, qr_str text, const struct qr_
                    struct qr_range **ret_ranges, size_t *ret_count, qr_err *err)
 {
     struct marking marking = {.wanted = wanted};
-    if (wanted->count) {
+    if (wanted->mark_count) {
         const qr_languages language = QR_BIT(qr_language_detect(text));
         QR_TRY(qr_tokenize(tokenizer, text, QR_TOKENS_OF_DOCUMENT, language, mark, &marking, err));
     }

@@ -14,6 +14,8 @@ struct qr_range {
 struct qr_wanted {
     qr_str *tokens; /* in the arena, sorted */
     size_t count, capacity;
+    qr_str *marks; /* those that are worth marking, sorted: without small words, unless there is nothing else */
+    size_t mark_count;
 };
 /* Of the clauses that are about words and do not exclude them. `languages` as of the search. */
 qr_rc qr_wanted_read(struct qr_tokenizer *tokenizer, const struct qr_query *query, qr_languages languages,

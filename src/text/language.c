@@ -5,6 +5,7 @@
 #include "text/fold.h"
 
 #include <endian.h>
+#include <strings.h>
 
 enum {
     SAMPLE_BYTES_MAX = 800, /* enough for a hundred words, and little time for a chunk */
@@ -94,6 +95,34 @@ static qr_languages languages_of(const char word[static STOP_WORD_BYTES_MAX])
     return 0;
 }
 
+/* The languages in which it is common; 0 = in none. */
+static qr_languages languages_of_word(qr_str word)
+{
+    char folded[FOLDED_BYTES_MAX];
+    if (word.len > 2 * STOP_WORD_BYTES_MAX) {
+        return 0;
+    }
+    const size_t len = qr_fold_word(word, folded, sizeof folded);
+    if (len > STOP_WORD_BYTES_MAX) {
+        return 0;
+    }
+    memset(folded + len, 0, STOP_WORD_BYTES_MAX - len);
+    return languages_of(folded);
+}
+
+bool qr_language_is_small_word(qr_str word, qr_languages languages)
+{
+    /* common in English, and yet somebody may look for them */
+    static const char *const others[] = {"first", "good", "made", "new", "people", "time", "two", "way", "well"};
+    for (size_t i = 0; i < QR_COUNT(others); i++) {
+        if (word.len == strlen(others[i]) && strncasecmp(word.ptr, others[i], word.len) == 0) {
+            return false;
+        }
+    }
+    const bool is_letter = word.len == 1 && ((word.ptr[0] | 0x20) >= 'a' && (word.ptr[0] | 0x20) <= 'z');
+    return is_letter || (languages_of_word(word) & (languages | EN)) != 0;
+}
+
 /* ---- what a sample is made of ---- */
 
 struct sample {
@@ -104,16 +133,7 @@ struct sample {
 
 static void count_word(struct sample *sample, qr_str word)
 {
-    char folded[FOLDED_BYTES_MAX];
-    if (word.len > 2 * STOP_WORD_BYTES_MAX) {
-        return;
-    }
-    const size_t len = qr_fold_word(word, folded, sizeof folded);
-    if (len > STOP_WORD_BYTES_MAX) {
-        return;
-    }
-    memset(folded + len, 0, STOP_WORD_BYTES_MAX - len);
-    for (qr_languages left = languages_of(folded); left; left &= left - 1) {
+    for (qr_languages left = languages_of_word(word); left; left &= left - 1) {
         sample->stop_words[__builtin_ctz(left)]++;
     }
 }

@@ -41,6 +41,10 @@ typedef uint32_t qr_languages;
 /* Looks at the first few thousand bytes. The same text always gives the same answer. */
 enum qr_language qr_language_detect(qr_str text);
 
+/* Whether it is one of the small words ("the", "und", "of") of these languages or of English, or a single Latin letter: it says
+ * nothing of what a text is about. Other scripts have none here. */
+bool qr_language_is_small_word(qr_str word, qr_languages languages);
+
 /* ISO 639-1, "en"; "und" for UNKNOWN. */
 const char *qr_language_code(enum qr_language language);
 /* UNKNOWN for what is none. */

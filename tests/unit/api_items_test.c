@@ -406,6 +406,27 @@ QR_TEST(a_folder_has_no_bytes_and_lists_can_be_sorted)
     quire_close(quire);
 }
 
+QR_TEST(a_hit_of_a_page_is_opened_at_its_words)
+{
+    struct quire *quire = api_open_base(t);
+    qr_err err;
+    char body[512];
+    static const char page[] =
+        "<html><body><main><h1>Fruit</h1><p>Apples are red.</p>\n\n"
+        "<ul><li>and in autumn the <b>quince</b>, at last, is ripe</li></ul></main></body></html>";
+    QR_CHECK_RC(QR_OK, qr_fs_replace(qr_io_system(), qr_test_path(t, "a page.html"), qr_str_of(page), 0600, &err));
+    snprintf(body, sizeof body, "{\"items\":[{\"type\":\"file\",\"path\":\"%s\"}]}", qr_test_path(t, "a page.html"));
+    QR_JSON *added = api_call(quire, "POST", API_ITEMS, body, 202);
+    api_start_work(quire);
+    json_decref(api_wait_for(quire, api_text(json_array_get(json_object_get(added, "items"), 0), "id"), "completed"));
+    QR_JSON *answer = api_call(quire, "POST", API_BASE "/search", "{\"query\":\"the quince\"}", 200);
+    const json_t *hit = json_array_get(json_object_get(answer, "hits"), 0);
+    QR_CHECK_HAS("/a%20page.html#:~:text=in%20autumn%20the%20quince%2C%20at%20last%2C%20is%20ripe",
+                 api_text(hit, "uri"));
+    QR_CHECK_INT(1, json_array_size(json_object_get(hit, "highlights"))); /* not "the" */
+    quire_close(quire);
+}
+
 QR_TEST(search_checks_its_request_and_says_where_hits_are)
 {
     struct quire *quire = api_open_base(t);

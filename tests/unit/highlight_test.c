@@ -44,3 +44,14 @@ QR_TEST(what_is_excluded_or_about_the_item_is_not_marked)
     QR_CHECK_TEXT("nothing here", marked("", "nothing here"));
     QR_CHECK_TEXT("", marked("tree", ""));
 }
+
+QR_TEST(small_words_are_marked_only_where_the_query_has_nothing_else)
+{
+    QR_CHECK_TEXT("The [history] of the [pear] is in the book.",
+                  marked("what is the history of a pear", "The history of the pear is in the book."));
+    QR_CHECK_TEXT("[To] [be] [or] [not] [to] [be], said the prince.",
+                  marked("to be or not to be", "To be or not to be, said the prince."));
+    QR_CHECK_TEXT("Die [Geschichte] der Birne und die des Apfels.",
+                  marked("die geschichte und", "Die Geschichte der Birne und die des Apfels."));
+    QR_CHECK_TEXT("a [new] [time] for the others", marked("the new time", "a new time for the others"));
+}
