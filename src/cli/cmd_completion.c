@@ -153,20 +153,22 @@ static void print_zsh(void)
     }
     fputs("\n    )\n    local -a options\n    options=(", stdout);
     print_zsh_options(cli_options);
-    puts(")\n    if ((CURRENT == 2)); then\n        _describe command commands\n        return\n    fi\n    case "
-         "${words[2]} in");
+    puts(")\n    local state line context\n    typeset -A opt_args\n"
+         "    _arguments -C $options '1: :->command' '*:: :->rest' && return\n"
+         "    if [[ $state == command ]]; then\n        _describe command commands\n        return\n    fi\n"
+         "    case ${words[1]} in"); /* from here on the words are those from the command on */
     for (size_t i = 0; i < cli_command_count; i++) {
         const struct cli_command *command = &cli_commands[i];
         printf("        %s) _arguments $options", command->name);
         print_zsh_options(command->options);
         if (has_choices(command)) {
-            fputs(" '2:what:(", stdout);
+            fputs(" '1:what:(", stdout);
             print_choices(command);
             fputs(")'", stdout);
         }
         puts(" '*:argument:_files' ;;");
     }
-    puts("        *) _arguments $options '*:argument:_files' ;;\n    esac\n}\n_quire \"$@\"");
+    puts("    esac\n}\n_quire \"$@\"");
 }
 
 /* ---- fish ---- */
