@@ -15,13 +15,29 @@ static void require(bool holds)
 
 static void check_settings(const struct qr_settings *settings)
 {
-    require(settings->embedding.dimensions >= 0 && settings->embedding.model && settings->embedding.provider);
+    const struct qr_embedding_settings *embedding = &settings->embedding;
+    char fingerprint[QR_FINGERPRINT_SIZE];
+    require(embedding->dimensions >= 0 && embedding->dimensions <= QR_DIMENSIONS_MAX && embedding->provider);
+    require(embedding->limits.inputs > 0 && embedding->limits.request_bytes > 0 &&
+            embedding->limits.request_tokens > 0);
+    require(strcmp(embedding->provider, "openai") != 0 || (embedding->model[0] && embedding->url[0]));
+    require(!strchr(embedding->url, '@') || strcmp(embedding->provider, "openai") != 0);
+    qr_embedding_fingerprint(embedding, fingerprint);
+    require(strlen(fingerprint) < sizeof fingerprint);
     require(settings->chunking.size_tokens >= 16 && settings->chunking.size_tokens <= 8192);
     require(settings->chunking.overlap_tokens >= 0 &&
             settings->chunking.overlap_tokens <= settings->chunking.size_tokens / 2);
     require(settings->chunking.separator[0] != '\0');
     require(settings->limits.file_bytes_max > 0 && settings->limits.items_max > 0);
     require(settings->limits.depth_max > 0 && settings->limits.depth_max <= QR_ITEM_DEPTH_MAX);
+    require(settings->retrieval.rerank.top_n > 0 && settings->retrieval.rerank.top_n <= QR_RERANK_TOP_N_MAX);
+    require(settings->retrieval.rerank.document_bytes > 0 && settings->retrieval.rerank.request_bytes > 0);
+    require(strcmp(settings->assets.analysis, "vision") != 0 || settings->assets.vision.service.model[0]);
+    require(strcmp(settings->file_processor.kind, "docling") != 0 || settings->file_processor.docling.service.url[0]);
+    for (size_t i = 0; i < settings->file_processor.docling.option_count; i++) {
+        require(settings->file_processor.docling.options[i].name[0] &&
+                settings->file_processor.docling.options[i].value);
+    }
     require(settings->file_processor.argv[settings->file_processor.argc] == NULL);
     for (size_t i = 0; i < settings->file_processor.extension_count; i++) {
         char again[QR_EXTENSION_SIZE], name[QR_EXTENSION_SIZE + 2] = "a.";

@@ -111,7 +111,21 @@ QR_TEST(a_value_out_of_its_range_is_refused_with_what_is_allowed) /* CFG-2 */
         {"{\"chunking\":{\"strategy\":7}}", "chunking.strategy must be one of"},
         {"{\"chunking\":{\"separator\":\"\"}}", "chunking.separator must not be empty"},
         {"{\"chunking\":{\"separator\":[]}}", "chunking.separator must be text"},
-        {"{\"embedding\":{\"provider\":\"hash \"}}", "embedding.provider must be one of: none hash"},
+        {"{\"embedding\":{\"provider\":\"hash \"}}", "embedding.provider must be one of: none hash openai"},
+        {"{\"embedding\":{\"provider\":\"openai\"}}", "embedding.model must be given where embedding.provider is"},
+        {"{\"embedding\":{\"provider\":\"openai\",\"model\":\"m\",\"url\":\"localhost:11434\"}}",
+         "embedding.url must be"},
+        {"{\"embedding\":{\"provider\":\"openai\",\"model\":\"m\",\"url\":\"http://\"}}", "embedding.url must be"},
+        {"{\"embedding\":{\"provider\":\"openai\",\"model\":\"m\",\"url\":\"http://me:pw@host\"}}",
+         "embedding.url must be"},
+        {"{\"embedding\":{\"api_key_env\":\"sk-0123\"}}", "embedding.api_key_env must be the name of"},
+        {"{\"embedding\":{\"api_key_env\":\"1KEY\"}}", "embedding.api_key_env must be the name of"},
+        {"{\"embedding\":{\"api_key_file\":\"sk-0123\"}}", "embedding.api_key_file must be an absolute path"},
+        {"{\"embedding\":{\"api_key_env\":\"A\",\"api_key_file\":\"/b\"}}", "only one of embedding.api_key_env"},
+        {"{\"embedding\":{\"encoding\":\"int8\"}}", "embedding.encoding must be one of: float base64"},
+        {"{\"embedding\":{\"limits\":{\"inputs\":0}}}", "embedding.limits.inputs must be a whole number from 1"},
+        {"{\"embedding\":{\"limits\":{\"request_bytes\":9999}}}", "embedding.limits.request_bytes must be"},
+        {"{\"embedding\":{\"limits\":7}}", "limits must be an object"},
         {"{\"embedding\":{\"provider\":\"\"}}", "embedding.provider must be one of"},
         {"{\"embedding\":{\"dimensions\":4097}}", "embedding.dimensions must be"},
         {"{\"embedding\":{\"model\":1}}", "embedding.model must be text of at most 200 bytes"},
@@ -193,6 +207,60 @@ QR_TEST(only_the_embedding_decides_whether_vectors_are_shared)
     QR_CHECK(!qr_settings_same_vectors(&a, &model));
     QR_CHECK(!qr_settings_same_vectors(&a, &dimensions));
     QR_CHECK(!qr_settings_same_vectors(&a, &none));
+    qr_arena_done(&arena);
+}
+
+#define OPENAI "\"provider\":\"openai\",\"model\":\"m\""
+
+QR_TEST(a_server_has_safe_limits_and_an_address_by_default)
+{
+    struct qr_settings settings = parse("{\"embedding\":{" OPENAI "}}");
+    QR_CHECK_TEXT("https://api.openai.com/v1", settings.embedding.url);
+    QR_CHECK_INT(32, settings.embedding.limits.inputs);
+    QR_CHECK_INT(100000, settings.embedding.limits.request_tokens);
+    QR_CHECK_INT(1500000, settings.embedding.limits.request_bytes);
+    QR_CHECK_INT(0, settings.embedding.limits.input_tokens);
+    QR_CHECK_INT(0, settings.embedding.dimensions);
+    settings = parse("{\"embedding\":{" OPENAI ",\"url\":\"http://[::1]:8080/v1\",\"api_key_file\":\"/run/key\","
+                     "\"document_prefix\":\"passage: \",\"query_prefix\":\"query: \",\"encoding\":\"base64\","
+                     "\"limits\":{\"inputs\":8,\"request_tokens\":1,\"request_bytes\":10000,\"input_tokens\":512,"
+                     "\"requests_a_minute\":100,\"tokens_a_minute\":1000,\"in_flight\":2}}}");
+    QR_CHECK_TEXT("http://[::1]:8080/v1", settings.embedding.url);
+    QR_CHECK_TEXT("/run/key", settings.embedding.api_key_file);
+    QR_CHECK_TEXT("passage: ", settings.embedding.document_prefix);
+    QR_CHECK_TEXT("query: ", settings.embedding.query_prefix);
+    QR_CHECK_TEXT("base64", settings.embedding.encoding);
+    QR_CHECK_INT(512, settings.embedding.limits.input_tokens);
+    QR_CHECK_INT(100, settings.embedding.limits.requests_a_minute);
+    QR_CHECK_INT(1000, settings.embedding.limits.tokens_a_minute);
+    QR_CHECK_INT(2, settings.embedding.limits.in_flight);
+    qr_arena_done(&arena);
+}
+
+static bool same_vectors(const char *a, const char *b)
+{
+    const struct qr_settings of_a = parse(a), of_b = parse(b);
+    return qr_settings_same_vectors(&of_a, &of_b);
+}
+
+QR_TEST(a_fingerprint_names_what_makes_the_vectors_of_documents_and_nothing_else) /* PAID-1 */
+{
+    static const char plain[] = "{\"embedding\":{" OPENAI "}}";
+    char fingerprint[QR_FINGERPRINT_SIZE];
+    QR_CHECK(same_vectors(plain, "{\"embedding\":{" OPENAI ",\"url\":\"http://localhost/v1\"}}"));
+    QR_CHECK(same_vectors(plain, "{\"embedding\":{" OPENAI ",\"api_key_env\":\"K\",\"encoding\":\"float\"}}"));
+    QR_CHECK(same_vectors(plain, "{\"embedding\":{" OPENAI ",\"query_prefix\":\"q\",\"limits\":{\"inputs\":1}}}"));
+    QR_CHECK(!same_vectors(plain, "{\"embedding\":{" OPENAI ",\"document_prefix\":\"p\"}}"));
+    QR_CHECK(!same_vectors(plain, "{\"embedding\":{" OPENAI ",\"dimensions\":8}}"));
+    QR_CHECK(!same_vectors(plain, "{\"embedding\":{\"provider\":\"openai\",\"model\":\"mm\"}}"));
+    QR_CHECK(!same_vectors(plain, "{\"embedding\":{\"provider\":\"hash\",\"model\":\"m\"}}"));
+    struct qr_settings settings = parse(plain);
+    qr_embedding_fingerprint(&settings.embedding, fingerprint);
+    /* what is stored must be found by every later version */
+    QR_CHECK_TEXT("openai:ea31b06c768cc52c3d348eacd18b3ff4", fingerprint);
+    settings = parse("{}");
+    qr_embedding_fingerprint(&settings.embedding, fingerprint);
+    QR_CHECK_TEXT("", fingerprint);
     qr_arena_done(&arena);
 }
 
