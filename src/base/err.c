@@ -41,6 +41,8 @@ const char *qr_policy_name(enum qr_policy policy)
         return "retry";
     case QR_POLICY_SKIP:
         return "skip";
+    case QR_POLICY_WAIT:
+        return "wait";
     case QR_POLICY_FAIL:
         return "fail";
     }

@@ -34,7 +34,12 @@ typedef enum qr_code {
 } qr_code;
 
 /* What the job runner does with a job that failed this way. */
-enum qr_policy { QR_POLICY_FAIL, QR_POLICY_RETRY, QR_POLICY_SKIP };
+enum qr_policy {
+    QR_POLICY_FAIL,
+    QR_POLICY_RETRY,
+    QR_POLICY_SKIP,
+    QR_POLICY_WAIT, /* it is not its fault: put off, no attempt is counted */
+};
 
 struct qr_code_info {
     const char *name;

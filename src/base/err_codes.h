@@ -55,6 +55,8 @@ QR_CODE(CONVERSION_TIMEOUT, "conversion_timeout", QR_TIMEOUT,     504, 1, QR_POL
 QR_CODE(CHUNKS_FAILED,      "chunks_failed",      QR_INVALID,     422, 1, QR_POLICY_FAIL,  "See which chunks could not be embedded; change the text or the chunk size, then retry.")
 QR_CODE(EMBEDDING_FAILED,   "embedding_failed",   QR_UNAVAILABLE, 502, 1, QR_POLICY_RETRY, "See the embedding provider's message; then retry.")
 QR_CODE(INDEX_LOST,         "index_lost",         QR_UNAVAILABLE, 503, 5, QR_POLICY_RETRY, "Nothing; the base's index is being rebuilt from what is stored.")
+QR_CODE(RATE_LIMITED,       "rate_limited",       QR_UNAVAILABLE, 429, 5, QR_POLICY_WAIT,  "Nothing; it goes on by itself as fast as the limit allows.")
+QR_CODE(ENDPOINT_REFUSED,   "endpoint_refused",   QR_UNAVAILABLE, 502, 5, QR_POLICY_WAIT,  "Correct the key, its rights or the quota of the service that the message names; work goes on by itself.")
 QR_CODE(DIMENSION_MISMATCH, "dimension_mismatch", QR_CONFLICT,    409, 1, QR_POLICY_FAIL,  "The model's dimension changed: restore the base, or set the model back.")
 QR_CODE(INTERRUPTED,        "interrupted",        QR_UNAVAILABLE, 503, 1, QR_POLICY_FAIL,  "The process ended while it was worked on: retry it.")
 QR_CODE(STAGE_SKIPPED,      "stage_skipped",      QR_BUG,         500, 1, QR_POLICY_FAIL,  "A stage declined without a known reason: report it, then retry.")

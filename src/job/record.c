@@ -24,6 +24,7 @@ static enum qr_job_state state_after(const struct qr_job *job, const struct qr_o
     case QR_POLICY_SKIP:
         return QR_JOB_SKIPPED;
     case QR_POLICY_RETRY:
+    case QR_POLICY_WAIT: /* of a handler that did not put it off itself */
         return job->attempts + 1 < QR_JOB_ATTEMPTS_MAX ? QR_JOB_SCHEDULED : QR_JOB_FAILED;
     case QR_POLICY_FAIL:
         break;
