@@ -2,6 +2,7 @@
  * reverse. The database is not touched before the lock is held. */
 #include "api/instance.h"
 
+#include "api/circuits.h"
 #include "api/wire.h"
 #include "base/mem.h"
 #include "store/meta.h"
@@ -154,6 +155,8 @@ static qr_rc open_stores(struct quire *quire, const struct qr_instance_options *
                                                    .clock = options->clock,
                                                    .rand = options->rand};
     QR_TRY(qr_visible_memory_create(&quire->visible, err));
+    QR_TRY(qr_endpoints_open(&quire->endpoints, quire->clock, options->rand ? options->rand : qr_rand_system(),
+                             qr_circuits_note, quire, err));
     return qr_index_set_open(&quire->index, &index_options, err);
 }
 
@@ -204,6 +207,7 @@ void qr_instance_close(struct quire *quire)
     if (!qr_instance_stop_work(quire, 0)) {
         return; /* left as it is, for the thread that cannot be ended */
     }
+    qr_endpoints_close(quire->endpoints);
     qr_visible_memory_free(quire->visible);
     qr_index_set_close(quire->index);
     qr_db_close(quire->db);

@@ -30,6 +30,20 @@ static void print_list(const json_t *answer)
     }
 }
 
+/* Servers that refuse to be asked: work waits for them. */
+static void print_circuits(const json_t *base)
+{
+    const json_t *circuit;
+    size_t i;
+    json_array_foreach(json_object_get(base, "circuits"), i, circuit)
+    {
+        printf("\nwaits     for %s: ", cli_text(circuit, "for"));
+        cli_print_safe(cli_text(circuit, "message"));
+        printf(" (%s), since %s; ", cli_text(circuit, "code"), cli_short_time(circuit, "since").text);
+        printf("tried again at %s", cli_short_time(circuit, "next_try_at").text);
+    }
+}
+
 static void print_base(const json_t *base)
 {
     const json_t *error = json_object_get(base, "error");
@@ -43,6 +57,7 @@ static void print_base(const json_t *base)
         cli_print_safe(cli_text(error, "message"));
         printf(" (%s); `quire base restore` makes it work again", cli_text(error, "code"));
     }
+    print_circuits(base);
     if (qr_json_write(json_object_get(base, "settings"), &settings, NULL) == QR_OK) {
         printf("\nsettings  %s, version %lld", settings.data, cli_number(base, "version"));
     }

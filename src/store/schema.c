@@ -144,6 +144,13 @@ const struct qr_migration qr_schema_migrations[] = {
                "CREATE INDEX item_by_size ON item (base_id, size_bytes, id);"
                "CREATE INDEX item_container ON item (base_id, path) WHERE is_container = 1;",
     },
+    {
+        .name = "circuits",
+        /* store/circuits.h */
+        .sql =
+            "CREATE TABLE circuit (id BLOB PRIMARY KEY, url TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL, "
+            "since INTEGER NOT NULL, next_try INTEGER NOT NULL) STRICT;",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);
