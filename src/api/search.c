@@ -160,11 +160,13 @@ struct call {
     struct qr_base bases[QR_SEARCH_BASES_MAX];
     struct qr_settings settings[QR_SEARCH_BASES_MAX];
     struct qr_provider *providers[QR_SEARCH_BASES_MAX];
+    struct qr_reranker *reranker;
     size_t count;
 };
 
 static void call_done(struct call *call)
 {
+    qr_reranker_free(call->reranker);
     for (size_t i = 0; i < call->count; i++) {
         if (call->providers[i]) {
             qr_provider_free(call->providers[i]);
@@ -240,6 +242,38 @@ static qr_rc open_providers(struct call *call, struct qr_search_base *ret_bases,
     return QR_OK;
 }
 
+/* true, false, or how many hits. */
+static qr_rc read_rerank(const json_t *body, const struct qr_rerank_settings *rerank, int *ret_top_n, qr_err *err)
+{
+    const json_t *value = json_object_get(body, "rerank");
+    double top_n = 0;
+    if (json_is_integer(value)) {
+        QR_TRY(read_number(body, "rerank", 1, QR_RERANK_TOP_N_MAX, true, &top_n, err));
+    } else if (value && !json_is_boolean(value) && !json_is_null(value)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "rerank is true, false or a whole number from 1 to %d",
+                       (int)QR_RERANK_TOP_N_MAX);
+    } else if (json_is_true(value) || (!json_is_false(value) && strcmp(rerank->provider, "none") != 0)) {
+        top_n = (double)rerank->top_n;
+    }
+    *ret_top_n = (int)top_n;
+    return QR_OK;
+}
+
+/* The one that all bases name. Where they differ there is none: what one scores cannot be compared with another's. */
+static void open_reranker(struct call *call, struct qr_search *search)
+{
+    const struct quire *quire = call->request->quire;
+    const struct qr_rerank_settings *rerank = &call->settings[0].retrieval.rerank;
+    bool is_same = true;
+    for (size_t i = 1; i < call->count; i++) {
+        is_same = is_same && qr_rerank_settings_equal(rerank, &call->settings[i].retrieval.rerank);
+    }
+    if (search->rerank_top_n > 0 && is_same &&
+        qr_reranker_create(&call->reranker, rerank, quire->endpoints, quire->clock, NULL) == QR_OK) {
+        search->reranker = call->reranker;
+    }
+}
+
 /* Of several bases, none is the one whose settings would count: what the request does not say is as by default. */
 static qr_rc search_bases(struct call *call, struct qr_reply *reply, qr_err *err)
 {
@@ -254,6 +288,10 @@ static qr_rc search_bases(struct call *call, struct qr_reply *reply, qr_err *err
     QR_TRY(open_providers(call, bases, err));
     QR_TRY(qr_settings_parse_text("", call->arena, &defaults, err));
     QR_TRY(read_request(call->request, call->count > 1 ? &defaults : &call->settings[0], call->arena, &search, err));
+    QR_TRY(read_rerank(call->request->body,
+                       call->count > 1 ? &defaults.retrieval.rerank : &call->settings[0].retrieval.rerank,
+                       &search.rerank_top_n, err));
+    open_reranker(call, &search);
     QR_TRY(qr_field_bool(call->request->body, "", "explain", &with_reasons, err));
     QR_TRY(qr_search_run(&search, call->arena, &answer, err));
     QR_JSON *json = qr_json_search(&search, &answer, with_reasons, call->arena);

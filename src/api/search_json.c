@@ -80,6 +80,9 @@ static json_t *place_json(const struct qr_search_hit *hit)
  * again together. */
 static const char *score_kind(const struct qr_search *search, const struct qr_search_answer *answer)
 {
+    if (answer->is_reranked) {
+        return "rerank";
+    }
     if (answer->is_fused) {
         return "fused";
     }
@@ -94,6 +97,20 @@ static json_t *leg_json(const struct qr_fused *found, enum qr_leg leg)
     return found->ranks[leg] ? json_pack("{s:i, s:f, s:f}", "rank", found->ranks[leg], "score", found->scores[leg],
                                          "adds", found->parts[leg])
                              : json_null();
+}
+
+static json_t *reasons_json(const struct qr_search_hit *hit, bool is_reranked)
+{
+    QR_JSON *json = json_pack("{s:o, s:o}", "text", leg_json(&hit->found, QR_LEG_TEXT), "vector",
+                              leg_json(&hit->found, QR_LEG_VECTOR));
+    if (json && is_reranked) {
+        json_t *fused = json_pack("{s:i, s:f}", "rank", hit->fused_rank, "score", hit->fused_score);
+        json_t *rerank = hit->rerank_score < 0 ? json_null() : json_pack("{s:f}", "score", hit->rerank_score);
+        if (json_object_set_new(json, "fused", fused) != 0 || json_object_set_new(json, "rerank", rerank) != 0) {
+            return NULL;
+        }
+    }
+    return json_incref(json);
 }
 
 static json_t *hit_json(const struct qr_search_hit *hit, size_t rank, const char *kind, bool with_reasons,
@@ -112,9 +129,7 @@ static json_t *hit_json(const struct qr_search_hit *hit, size_t rank, const char
     if (!json || !place || json_object_update(json, place) != 0) {
         return NULL;
     }
-    if (with_reasons && json_object_set_new(json, "explain",
-                                            json_pack("{s:o, s:o}", "text", leg_json(&hit->found, QR_LEG_TEXT),
-                                                      "vector", leg_json(&hit->found, QR_LEG_VECTOR))) != 0) {
+    if (with_reasons && json_object_set_new(json, "explain", reasons_json(hit, strcmp(kind, "rerank") == 0)) != 0) {
         return NULL;
     }
     return json_incref(json);
@@ -130,7 +145,8 @@ static json_t *degraded_json(uint32_t degraded)
     } names[] = {{QR_DEGRADED_VECTOR, "vector"},
                  {QR_DEGRADED_THRESHOLD, "threshold"},
                  {QR_DEGRADED_QUERY, "query"},
-                 {QR_DEGRADED_MODELS, "models"}};
+                 {QR_DEGRADED_MODELS, "models"},
+                 {QR_DEGRADED_RERANK, "rerank"}};
     json_t *list = json_array();
     for (size_t i = 0; list && i < QR_COUNT(names); i++) {
         if ((degraded & names[i].bit) && json_array_append_new(list, json_string(names[i].name)) != 0) {
@@ -153,9 +169,22 @@ static json_t *words_json(const struct qr_wanted *wanted)
     return list;
 }
 
+/* How many hits the reranker was given, and why it was of no use; null where it was not asked. */
+static json_t *rerank_json(const struct qr_search_answer *answer)
+{
+    const qr_err *error = &answer->rerank_error;
+    if (error->code != QR_CODE_NONE) {
+        return json_pack("{s:i, s:{s:s, s:s}}", "count", 0, "error", "code", qr_code_info(error->code)->name, "message",
+                         error->msg);
+    }
+    return answer->is_reranked ? json_pack("{s:I, s:n}", "count", (json_int_t)answer->rerank_count, "error")
+                               : json_null();
+}
+
 static json_t *explain_json(const struct qr_search *search, const struct qr_search_answer *answer)
 {
-    return json_pack("{s:o, s:s, s:{s:f, s:f}}", "tokens", words_json(&answer->wanted), "fusion",
+    return json_pack("{s:o, s:o, s:s, s:{s:f, s:f}}", "rerank", rerank_json(answer), "tokens",
+                     words_json(&answer->wanted), "fusion",
                      search->fusion.fusion == QR_FUSION_RANKS ? "rrf" : "weighted", "weights", "text",
                      search->fusion.weights[QR_LEG_TEXT], "vector", search->fusion.weights[QR_LEG_VECTOR]);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* the order of the command's options */
-enum { OPTION_BASE, OPTION_TOP, OPTION_MODE, OPTION_UNDER, OPTION_CONTEXT, OPTION_OPEN, OPTION_EXPLAIN };
+enum { OPTION_BASE, OPTION_TOP, OPTION_MODE, OPTION_UNDER, OPTION_CONTEXT, OPTION_OPEN, OPTION_RERANK, OPTION_EXPLAIN };
 
 /* ---- passages ---- */
 
@@ -162,6 +162,10 @@ static void print_explanation(const struct cli *cli, const json_t *hit)
         printf("   score %.4g (%s)", json_number_value(json_object_get(hit, "score")), cli_text(hit, "score_kind"));
         print_leg(json_object_get(explain, "text"), "text");
         print_leg(json_object_get(explain, "vector"), "vector");
+        if (json_object_get(explain, "fused")) {
+            printf("  before reranking: rank %lld, score %.4g", cli_number(json_object_get(explain, "fused"), "rank"),
+                   json_number_value(json_object_get(json_object_get(explain, "fused"), "score")));
+        }
         cli_paint(cli, CLI_PLAIN);
         fputc('\n', stdout);
     }
@@ -430,6 +434,9 @@ static qr_rc make_body(const struct cli *cli, const json_t *under, struct qr_buf
     QR_TRY(add_number(cli, request, OPTION_CONTEXT, "context", 0, 10, err));
     if (cli->values[OPTION_MODE]) {
         json_object_set_new(request, "mode", json_string(cli->values[OPTION_MODE]));
+    }
+    if (cli->switches & QR_BIT(OPTION_RERANK)) {
+        json_object_set_new(request, "rerank", json_true());
     }
     if (cli->switches & QR_BIT(OPTION_EXPLAIN)) {
         json_object_set_new(request, "explain", json_true());

@@ -233,6 +233,7 @@ const struct cli_command cli_commands[] = {
                 {"--context", "N", "Show so many neighbours of each passage too, up to 10."},
                 {"--open", "N",
                  "Open the N-th hit at its line, in $VISUAL, $EDITOR or what the desktop has; a page in $BROWSER."},
+                {"--rerank", NULL, "Have the base's reranker put the hits in a better order."},
                 {"--explain", NULL, "Say what was searched for, and why a hit stands where it stands."},
             },
         .run = cmd_search,

@@ -100,8 +100,7 @@ static qr_rc run_text_legs(struct qr_searching *searching, int wanted, qr_err *e
 
 /* ---- the query's vector ---- */
 
-/* What the query means: its words, without what excludes and what is about items. */
-static void write_meaning(const struct qr_searching *searching, struct qr_buf *out)
+void qr_write_meaning(const struct qr_searching *searching, struct qr_buf *out)
 {
     for (size_t i = 0; i < searching->query.count; i++) {
         const struct qr_clause *clause = &searching->query.clauses[i];
@@ -139,7 +138,7 @@ static const struct qr_searched_base *base_with_same_vectors(const struct qr_sea
 static qr_rc embed_query(struct qr_searching *searching, qr_err *err)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
-    write_meaning(searching, &text);
+    qr_write_meaning(searching, &text);
     QR_TRY(qr_buf_check(&text, err));
     for (size_t i = 0; i < searching->base_count && text.len; i++) {
         struct qr_searched_base *base = &searching->bases[i];

@@ -159,7 +159,8 @@ static qr_rc run(struct qr_searching *searching, qr_err *err)
 {
     const struct qr_search *search = searching->search;
     struct qr_search_answer *answer = searching->answer;
-    const int shown = search->diversity > 0 ? DIVERSE_HITS_MAX : search->top_k * SPARE_FACTOR;
+    const int wanted = search->diversity > 0 ? DIVERSE_HITS_MAX : search->top_k * SPARE_FACTOR;
+    const int shown = search->reranker ? QR_MAX(wanted, search->rerank_top_n) : wanted;
     const int enough = search->top_k * ENOUGH_FACTOR;
     bool has_more;
     QR_TRY(qr_legs_begin(searching, err));

@@ -6,6 +6,7 @@
 #include "search/filter.h"
 #include "search/fuse.h"
 #include "search/highlight.h"
+#include "search/rerank.h"
 #include "search/visible.h"
 #include "store/bases.h"
 
@@ -40,6 +41,8 @@ struct qr_search {
     int context;                    /* so many neighbours before and behind each hit are shown with it */
     bool keeps_chunks;              /* hits beside each other are not made one passage */
     double diversity;               /* 0 = off, to 1; search/diverse.h */
+    int rerank_top_n;               /* so many of the best hits get the order that the reranker says; 0 = none */
+    struct qr_reranker *reranker;   /* NULL = there is none: the answer says so where it was asked for */
 };
 
 struct qr_search_hit {
@@ -48,6 +51,9 @@ struct qr_search_hit {
     struct qr_chunk_row row; /* the passage: of the chunk, and its neighbours */
     struct qr_range *highlights;
     size_t highlight_count;
+    /* of an answer that was reranked: where it was before, and its score then; -1 = the reranker says nothing of it */
+    int fused_rank;
+    double fused_score, rerank_score;
 };
 
 /* Why an answer is not what was asked for. */
@@ -56,6 +62,7 @@ enum qr_degraded {
     QR_DEGRADED_THRESHOLD = QR_BIT(1), /* scores of words have no threshold */
     QR_DEGRADED_QUERY = QR_BIT(2),     /* only a part of the query was used */
     QR_DEGRADED_MODELS = QR_BIT(3), /* bases have vectors of different models: mixed by rank and share, not by cosine */
+    QR_DEGRADED_RERANK = QR_BIT(4), /* the order is the one before reranking */
 };
 
 struct qr_search_answer {
@@ -66,6 +73,9 @@ struct qr_search_answer {
     bool is_relaxed;          /* what must occur did not: some hits fit a part */
     bool is_fused;            /* scores are of several legs; else those of the one that there was */
     struct qr_wanted wanted;  /* the words that were looked for */
+    bool is_reranked;         /* scores are the reranker's */
+    size_t rerank_count;      /* so many hits were given to it */
+    qr_err rerank_error;      /* why it was of no use; else its code is QR_CODE_NONE */
 };
 
 /* Everything lives in the arena. */

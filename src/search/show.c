@@ -159,9 +159,7 @@ static qr_rc load_passages(struct qr_searching *searching, const struct passage 
     return QR_OK;
 }
 
-/* ---- diversity ---- */
-
-static qr_rc load_alone(struct qr_searching *searching, struct qr_search_hit **hits, size_t *count, qr_err *err)
+qr_rc qr_show_load(struct qr_searching *searching, struct qr_search_hit **hits, size_t *count, qr_err *err)
 {
     struct passage *passages = qr_arena_array(searching->arena, *count + 1, sizeof *passages);
     struct qr_search_hit *loaded = qr_arena_array(searching->arena, *count + 1, sizeof *loaded);
@@ -177,9 +175,11 @@ static qr_rc load_alone(struct qr_searching *searching, struct qr_search_hit **h
     return QR_OK;
 }
 
+/* ---- diversity ---- */
+
 static qr_rc make_diverse(struct qr_searching *searching, struct qr_search_hit **hits, size_t *count, qr_err *err)
 {
-    QR_TRY(load_alone(searching, hits, count, err));
+    QR_TRY(qr_show_load(searching, hits, count, err));
     struct qr_diverse_text *texts = qr_arena_array(searching->arena, *count + 1, sizeof *texts);
     struct qr_search_hit *chosen = qr_arena_array(searching->arena, *count + 1, sizeof *chosen);
     size_t *order, chosen_count;
@@ -297,6 +297,7 @@ qr_rc qr_show(struct qr_searching *searching, const struct qr_fused *fused, size
     struct qr_search_hit *hits = NULL;
     size_t visible = 0;
     QR_TRY(find_visible(searching, fused, count, &hits, &visible, err));
+    QR_TRY(qr_reorder(searching, &hits, &visible, err));
     if (searching->search->diversity > 0) {
         QR_TRY(make_diverse(searching, &hits, &visible, err));
     }
