@@ -112,7 +112,8 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
                                                 .index = quire->index,
                                                 .artifacts = &quire->artifacts,
                                                 .reader = work->reader,
-                                                .work_dir = quire->work_dir};
+                                                .work_dir = quire->work_dir,
+                                                .endpoints = quire->endpoints};
     const struct qr_runner_options options = {
         .db = quire->db,
         .ids = &quire->ids,

@@ -52,5 +52,6 @@ void qr_handle_analyze_asset(struct qr_job_run *run, struct qr_outcome *ret_outc
     struct qr_asset_result *result = qr_arena_alloc(run->arena, sizeof *result);
     const qr_rc rc =
         result ? analyse(&attempt, result, &ret_outcome->error) : qr_handler_out_of_memory(&ret_outcome->error);
+    qr_attempt_put_off(&attempt, ret_outcome);
     qr_outcome_set(ret_outcome, rc, result);
 }

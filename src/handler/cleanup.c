@@ -39,11 +39,8 @@ static void cancel_tickets(const struct step *step)
 {
     struct qr_attempt *attempt = step->attempt;
     for (size_t i = 0; i < step->count; i++) {
-        const struct qr_item *item = &step->items[i];
-        struct qr_processor *processor;
-        if (item->ticket[0] && attempt->settings.file_processor.kind &&
-            qr_attempt_processor(attempt, &processor, NULL) == QR_OK) {
-            processor->cancel(processor, item->ticket);
+        if (step->items[i].ticket[0] && attempt->settings.file_processor.kind) {
+            qr_attempt_cancel_ticket(attempt, &step->items[i]);
         }
     }
 }

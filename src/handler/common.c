@@ -3,9 +3,13 @@
 #include "handler/common.h"
 
 #include "base/json.h"
+#include "handler/ticket.h"
 #include "store/jobs_item.h"
 
-enum { HELD_MS = 60000 }; /* while its base is failed a job only looks whether it was restored */
+enum {
+    HELD_MS = 60000,    /* while its base is failed a job only looks whether it was restored */
+    WAIT_MS_MIN = 1000, /* for a service that takes nothing now */
+};
 
 qr_rc qr_handler_out_of_memory(qr_err *err)
 {
@@ -371,6 +375,25 @@ bool qr_settings_embed(const struct qr_settings *settings)
     return strcmp(settings->embedding.provider, "none") != 0;
 }
 
+static bool is_told_to_end(void *arg)
+{
+    return qr_job_is_cancelled(arg);
+}
+
+static qr_rc create_processor(struct qr_attempt *attempt, qr_err *err)
+{
+    const struct qr_settings *settings = &attempt->settings;
+    const struct qr_docling_options options = {.settings = &settings->file_processor.docling,
+                                               .endpoints = attempt->context->endpoints,
+                                               .with_pictures = strcmp(settings->assets.analysis, "vision") == 0,
+                                               .is_cancelled = is_told_to_end,
+                                               .cancel_arg = attempt->run};
+    return strcmp(settings->file_processor.kind, "docling") == 0
+               ? qr_processor_docling(&attempt->own_processor, &options, err)
+               : qr_processor_command(&attempt->own_processor, settings->file_processor.argv,
+                                      attempt->context->work_dir, err);
+}
+
 qr_rc qr_attempt_provider(struct qr_attempt *attempt, struct qr_provider **ret_provider, qr_err *err)
 {
     const struct qr_settings *settings = &attempt->settings;
@@ -393,8 +416,7 @@ qr_rc qr_attempt_processor(struct qr_attempt *attempt, struct qr_processor **ret
         return qr_fail(err, QR_CODE_UNSUPPORTED_TYPE, "the base has no file processor any more");
     }
     if (!attempt->context->processor && !attempt->own_processor) {
-        QR_TRY(qr_processor_command(&attempt->own_processor, settings->file_processor.argv, attempt->context->work_dir,
-                                    err));
+        QR_TRY(create_processor(attempt, err));
     }
     *ret_processor = attempt->context->processor ? attempt->context->processor : attempt->own_processor;
     return QR_OK;
@@ -402,14 +424,46 @@ qr_rc qr_attempt_processor(struct qr_attempt *attempt, struct qr_processor **ret
 
 qr_rc qr_attempt_analyser(struct qr_attempt *attempt, struct qr_analyser **ret_analyser, qr_err *err)
 {
-    if (strcmp(attempt->settings.assets.analysis, "test") != 0) {
+    const char *analysis = attempt->settings.assets.analysis;
+    if (strcmp(analysis, "off") == 0) {
         return qr_fail(err, QR_CODE_UNSUPPORTED_TYPE, "the base analyses no assets");
     }
     if (!attempt->context->analyser && !attempt->own_analyser) {
-        QR_TRY(qr_analyser_test(&attempt->own_analyser, err));
+        QR_TRY(strcmp(analysis, "vision") == 0
+                   ? qr_analyser_vision(&attempt->own_analyser, &attempt->settings.assets.vision,
+                                        attempt->context->endpoints, is_told_to_end, attempt->run, err)
+                   : qr_analyser_test(&attempt->own_analyser, err));
     }
     *ret_analyser = attempt->context->analyser ? attempt->context->analyser : attempt->own_analyser;
     return QR_OK;
+}
+
+void qr_attempt_cancel_ticket(struct qr_attempt *attempt, const struct qr_item *item)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    struct qr_processor *processor;
+    struct qr_ticket ticket;
+    qr_arena_init(&arena, 0);
+    if (qr_attempt_processor(attempt, &processor, NULL) == QR_OK &&
+        qr_ticket_read(item->ticket, &arena, &ticket, NULL) == QR_OK) {
+        processor->cancel(processor, ticket.name);
+    }
+}
+
+void qr_attempt_put_off(struct qr_attempt *attempt, struct qr_outcome *outcome)
+{
+    const struct qr_handler_context *context = attempt->context;
+    struct qr_processor *processor = context->processor ? context->processor : attempt->own_processor;
+    struct qr_analyser *analyser = context->analyser ? context->analyser : attempt->own_analyser;
+    if (qr_code_info(outcome->error.code)->policy != QR_POLICY_WAIT) {
+        return;
+    }
+    if (processor && processor->wait_ms) {
+        outcome->delay_ms = QR_MAX(outcome->delay_ms, processor->wait_ms(processor));
+    }
+    if (analyser && analyser->wait_ms) {
+        outcome->delay_ms = QR_MAX(outcome->delay_ms, analyser->wait_ms(analyser));
+    }
 }
 
 /* ---- the outcome ---- */
@@ -425,6 +479,10 @@ void qr_outcome_set(struct qr_outcome *outcome, qr_rc rc, void *result)
     } else if (outcome->error.code == QR_CODE_BASE_FAILED) { /* THING-2 */
         outcome->kind = QR_OUTCOME_SNOOZED;
         outcome->delay_ms = HELD_MS;
+        outcome->level = QR_RELAXED;
+    } else if (qr_code_info(outcome->error.code)->policy == QR_POLICY_WAIT) { /* AGAIN-2 */
+        outcome->kind = QR_OUTCOME_SNOOZED;
+        outcome->delay_ms = QR_MAX(outcome->delay_ms, (int64_t)WAIT_MS_MIN);
         outcome->level = QR_RELAXED;
     } else {
         const bool is_unwanted = rc == QR_STALE || rc == QR_NOT_FOUND;

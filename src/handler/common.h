@@ -48,7 +48,11 @@ qr_index_documents_guard_fn qr_attempts_guard;
 qr_rc qr_attempt_provider(struct qr_attempt *attempt, struct qr_provider **ret_provider, qr_err *err);
 /* `invalid_value` when the base has none. */
 qr_rc qr_attempt_processor(struct qr_attempt *attempt, struct qr_processor **ret_processor, qr_err *err);
+/* Has the processor end and forget what it was given of the item; best effort. */
+void qr_attempt_cancel_ticket(struct qr_attempt *attempt, const struct qr_item *item);
 qr_rc qr_attempt_analyser(struct qr_attempt *attempt, struct qr_analyser **ret_analyser, qr_err *err);
+/* Where the outcome's error says that a service takes nothing now: until when the job is put off (AGAIN-2). */
+void qr_attempt_put_off(struct qr_attempt *attempt, struct qr_outcome *outcome);
 bool qr_settings_embed(const struct qr_settings *settings);
 
 /* From what a handler's work returned to the outcome; its error is in outcome->error already. */

@@ -10,6 +10,7 @@
 #include "job/handler.h"
 #include "model/job_type.h"
 #include "model/settings.h"
+#include "remote/endpoint.h"
 #include "store/bases.h"
 #include "store/items.h"
 
@@ -18,8 +19,9 @@ struct qr_handler_context {
     struct qr_uuid_gen *ids;
     struct qr_index_set *index;
     const struct qr_artifacts *artifacts;
-    struct qr_reader *reader; /* through which foreign bytes are converted */
-    const char *work_dir;     /* for converters that leave files */
+    struct qr_reader *reader;       /* through which foreign bytes are converted */
+    const char *work_dir;           /* for converters that leave files */
+    struct qr_endpoints *endpoints; /* servers elsewhere; NULL in tests that need none */
     /* Tests put their own here; NULL = by the base's settings. */
     struct qr_provider *provider;
     struct qr_processor *processor;

@@ -5,9 +5,13 @@
  * be sent in circles by its own assets (TYPE-7). */
 #include "handler/document.h"
 
+#include "base/base64.h"
 #include "base/fs.h"
 #include "base/hash.h"
+#include "convert/pictures.h"
+#include "convert/vision_wire.h"
 #include "handler/reading.h"
+#include "handler/ticket.h"
 #include "store/assets.h"
 
 enum { ASSETS_MAX = 1000 };
@@ -76,8 +80,8 @@ static bool is_known(const struct qr_stage_result *result, qr_uuid id)
     return false;
 }
 
-static qr_rc add_asset(struct qr_attempt *attempt, struct qr_stage_result *result, qr_str bytes, size_t line,
-                       qr_err *err)
+static qr_rc add_asset(struct qr_attempt *attempt, struct qr_stage_result *result, qr_str bytes, const char *mime,
+                       size_t line, qr_err *err)
 {
     struct qr_arena *arena = attempt->run->arena;
     struct qr_new_asset *asset = &result->assets[result->asset_count];
@@ -85,10 +89,8 @@ static qr_rc add_asset(struct qr_attempt *attempt, struct qr_stage_result *resul
     if (result->asset_count == ASSETS_MAX || is_known(result, id)) {
         return QR_OK;
     }
-    *asset = (struct qr_new_asset){.id = id,
-                                   .kind = "picture",
-                                   .mime = "application/octet-stream",
-                                   .place = qr_arena_printf(arena, "line %zu", line)};
+    *asset = (struct qr_new_asset){
+        .id = id, .kind = "picture", .mime = mime, .place = qr_arena_printf(arena, "line %zu", line)};
     if (!asset->place) {
         return qr_handler_out_of_memory(err);
     }
@@ -98,26 +100,61 @@ static qr_rc add_asset(struct qr_attempt *attempt, struct qr_stage_result *resul
     return QR_OK;
 }
 
+static qr_rc make_room_for_assets(struct qr_attempt *attempt, struct qr_stage_result *result, qr_err *err)
+{
+    result->assets = qr_arena_array(attempt->run->arena, ASSETS_MAX + 1, sizeof result->assets[0]);
+    return result->assets ? QR_OK : qr_handler_out_of_memory(err);
+}
+
 /* Where the base's analysis is "test", a line like this is a picture whose bytes are what follows the comma: tests make
- * assets so, while no format that has pictures is read yet. */
+ * assets so. */
 static qr_rc take_test_assets(struct qr_attempt *attempt, qr_str text, struct qr_stage_result *result, qr_err *err)
 {
     const qr_str before = QR_STR("![asset](data:QUIRE-TEST,");
     if (strcmp(attempt->settings.assets.analysis, "test") != 0 || !memmem(text.ptr, text.len, before.ptr, before.len)) {
         return QR_OK;
     }
-    result->assets = qr_arena_array(attempt->run->arena, ASSETS_MAX + 1, sizeof result->assets[0]);
-    if (!result->assets) {
-        return qr_handler_out_of_memory(err);
-    }
+    QR_TRY(make_room_for_assets(attempt, result, err));
     for (size_t line_number = 1; text.len; line_number++) {
         qr_str line = qr_str_trim(qr_str_split(&text, '\n'));
         if (qr_str_starts_with(line, before) && qr_str_ends_with(line, QR_STR(")"))) {
             const qr_str bytes = {line.ptr + before.len, line.len - before.len - 1};
-            QR_TRY(add_asset(attempt, result, bytes, line_number, err));
+            QR_TRY(add_asset(attempt, result, bytes, "application/octet-stream", line_number, err));
         }
     }
     return QR_OK;
+}
+
+/* The text without what stands in it as base64, which is nothing to search in; each such picture is an asset. What cannot be
+ * one stays as it is. */
+static qr_rc take_pictures(struct qr_attempt *attempt, struct qr_stage_result *result, qr_str *text, qr_err *err)
+{
+    struct qr_pictures pictures = {.text = *text};
+    struct qr_embedded_picture picture;
+    QR_CLEANUP(qr_buf_done) struct qr_buf bytes = {0}, left = {0};
+    size_t from = 0;
+    if (strcmp(attempt->settings.assets.analysis, "vision") != 0 || !qr_pictures_next(&pictures, &picture)) {
+        return QR_OK;
+    }
+    QR_TRY(make_room_for_assets(attempt, result, err));
+    do {
+        qr_buf_clear(&bytes);
+        const bool is_base64 = qr_base64_read(picture.base64, &bytes);
+        const char *mime = qr_picture_mime(qr_buf_str(&bytes));
+        QR_TRY(qr_buf_check(&bytes, err));
+        if (is_base64 && mime) {
+            const char *kept = qr_arena_copy(attempt->run->arena, qr_buf_str(&bytes)); /* until it is adopted */
+            QR_TRY(kept ? add_asset(attempt, result, (qr_str){kept, bytes.len}, mime, picture.line, err)
+                        : qr_handler_out_of_memory(err));
+            qr_buf_add(&left, (qr_str){text->ptr + from, picture.start - from});
+            from = picture.end;
+        }
+    } while (qr_pictures_next(&pictures, &picture));
+    qr_buf_add(&left, (qr_str){text->ptr + from, text->len - from});
+    QR_TRY(qr_buf_check(&left, err));
+    const char *copy = qr_arena_copy(attempt->run->arena, qr_buf_str(&left));
+    *text = (qr_str){copy, left.len};
+    return copy ? QR_OK : qr_handler_out_of_memory(err);
 }
 
 struct asset_texts {
@@ -205,6 +242,7 @@ qr_rc qr_document_take_converted(struct qr_attempt *attempt, const struct qr_con
     result->warnings = converted->warnings;
     result->warning_count = converted->warning_count;
     QR_TRY(take_test_assets(attempt, text, result, err));
+    QR_TRY(take_pictures(attempt, result, &text, err));
     QR_TRY(add_asset_texts(attempt, result, &text, err));
     QR_TRY(qr_document_keep_text(attempt, text, result, err));
     *ret_text = text;
@@ -251,6 +289,21 @@ static qr_rc write_copy(struct qr_attempt *attempt, const struct qr_artifact *ar
     return QR_OK;
 }
 
+/* A file that is given to it once more goes on being counted. */
+static qr_rc hand_over(struct qr_attempt *attempt, struct qr_processor *processor, const char *path,
+                       const char **ret_ticket, qr_err *err)
+{
+    struct qr_arena *arena = attempt->run->arena;
+    struct qr_ticket before = {0}, ticket = {.handed_count = 1};
+    if (attempt->item.ticket[0]) {
+        QR_TRY(qr_ticket_read(attempt->item.ticket, arena, &before, err));
+        ticket.handed_count = before.handed_count + 1;
+    }
+    QR_TRY(processor->submit(processor, path, attempt->item.name, arena, &ticket.name, err));
+    *ret_ticket = qr_ticket_write(&ticket, arena);
+    return *ret_ticket ? QR_OK : qr_handler_out_of_memory(err);
+}
+
 qr_rc qr_document_submit(struct qr_attempt *attempt, struct qr_stage_result *result, qr_err *err)
 {
     const struct qr_item *item = &attempt->item;
@@ -263,17 +316,14 @@ qr_rc qr_document_submit(struct qr_attempt *attempt, struct qr_stage_result *res
         QR_TRY(write_copy(attempt, &owned.artifact, &path, err));
     }
     QR_TRY(qr_attempt_check(attempt, err)); /* GEN-1: it may be paid for */
-    QR_TRY(processor->submit(processor, path, item->name, attempt->run->arena, &result->ticket, err));
+    QR_TRY(hand_over(attempt, processor, path, &result->ticket, err));
     result->reached = QR_REACHED_TICKET;
     return QR_OK;
 }
 
 void qr_document_forget_submitted(struct qr_attempt *attempt)
 {
-    struct qr_processor *processor;
-    if (qr_attempt_processor(attempt, &processor, NULL) == QR_OK) {
-        processor->cancel(processor, attempt->item.ticket);
-    }
+    qr_attempt_cancel_ticket(attempt, &attempt->item);
     const char *path = submitted_path(attempt);
     const struct qr_io *io = attempt->context->artifacts->io ? attempt->context->artifacts->io : qr_io_system();
     if (path && attempt->context->work_dir) {

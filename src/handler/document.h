@@ -8,6 +8,7 @@
  * ready to be adopted: result->text and what belongs to it. *ret_text lives in the run's arena. */
 qr_rc qr_document_take(struct qr_attempt *attempt, qr_str bytes, const char *name, struct qr_stage_result *result,
                        qr_str *ret_text, qr_err *err);
+/* All of it but the converting. */
 qr_rc qr_document_take_converted(struct qr_attempt *attempt, const struct qr_converted *converted,
                                  struct qr_stage_result *result, qr_str *ret_text, qr_err *err);
 /* The canonical text as it is, ready to be adopted. */

@@ -215,6 +215,7 @@ static void set_outcome(struct qr_attempt *attempt, qr_rc rc, struct qr_stage_re
     if (rc != QR_OK && result) {
         qr_document_discard(attempt, result);
     }
+    qr_attempt_put_off(attempt, outcome);
     qr_outcome_set(outcome, rc, result);
     if (rc == QR_OK && (result->reached == QR_REACHED_TEXT || result->reached == QR_REACHED_CHUNKS)) {
         outcome->level = QR_RELAXED; /* lost with the power, it is done again: nothing was promised or paid for */

@@ -315,7 +315,7 @@ QR_DB_TEST(a_ticket_that_the_converter_lost_is_handed_in_again)
     struct fake_processor fake = {.state = QR_TICKET_UNKNOWN};
     const qr_uuid file = give_to_converter(&shop, t, &fake);
     qr_shop_work_after(&shop, 5000);
-    QR_CHECK_TEXT("T-2", qr_desk_item(&shop.desk, file).ticket);
+    QR_CHECK_TEXT("T-2\n2 0", qr_desk_item(&shop.desk, file).ticket);
     fake.state = QR_TICKET_FAILED;
     qr_shop_work_after(&shop, 5000);
     QR_CHECK_TEXT("conversion_failed", qr_desk_item(&shop.desk, file).error_code);

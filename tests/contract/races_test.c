@@ -295,7 +295,9 @@ static void cancel(struct qr_processor *processor QR_UNUSED, const char *ticket 
 QR_DB_TEST(a_converters_result_that_comes_after_an_update_is_thrown_away)
 {
     struct qr_shop shop;
-    struct slow_processor slow = {.processor = {"slow", &slow, submit, poll, cancel, NULL}, .item.shop = &shop};
+    struct slow_processor slow = {
+        .processor = {.name = "slow", .arg = &slow, .submit = submit, .poll = poll, .cancel = cancel},
+        .item.shop = &shop};
     qr_shop_open(&shop, t, "{\"file_processor\":{\"kind\":\"command\",\"argv\":[\"cat\"],\"extensions\":[\"pdf\"]}}");
     shop.context.processor = &slow.processor;
     qr_shop_write(&shop, "a.pdf", "bytes");

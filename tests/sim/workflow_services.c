@@ -12,13 +12,20 @@ enum { TICKETS_MAX = 400 };
 static struct ticket {
     char text[3000];
     int64_t ready_ms;
-    bool is_forgotten, fails;
+    bool is_forgotten, fails, tells_time;
 } tickets[TICKETS_MAX];
 static int ticket_count;
+
+/* Until when the others turn everybody away, and why. */
+static struct door {
+    int64_t closed_until_ms;
+    qr_code code;
+} converter_door, analyser_door;
 
 void services_begin(void)
 {
     ticket_count = 0;
+    converter_door = analyser_door = (struct door){0};
 }
 
 /* How long an answer takes: at once, a while, or longer than any time limit. */
@@ -81,6 +88,27 @@ struct qr_provider *services_provider(void)
     return provider;
 }
 
+/* ---- doors ---- */
+
+/* Too many requests for a moment, or a key that is wrong for a long time: nothing is wrong with what was brought. */
+static qr_rc knock(struct door *door, qr_err *err)
+{
+    if (!world.faults) {
+        return QR_OK;
+    }
+    if (sim_now_ms() >= door->closed_until_ms && sim_chance(60)) {
+        door->code = sim_chance(800) ? QR_CODE_RATE_LIMITED : QR_CODE_ENDPOINT_REFUSED;
+        door->closed_until_ms =
+            sim_now_ms() + (door->code == QR_CODE_RATE_LIMITED ? sim_between(0, 60000) : sim_between(1000, 30 * 60000));
+    }
+    return sim_now_ms() < door->closed_until_ms ? qr_fail(err, door->code, "not now") : QR_OK;
+}
+
+static int64_t door_wait_ms(const struct door *door)
+{
+    return world.faults ? QR_MAX(door->closed_until_ms - sim_now_ms(), (int64_t)0) : 0;
+}
+
 /* ---- converting ---- */
 
 static qr_rc submit(struct qr_processor *processor QR_UNUSED, const char *path, const char *name QR_UNUSED,
@@ -89,6 +117,7 @@ static qr_rc submit(struct qr_processor *processor QR_UNUSED, const char *path, 
     int64_t since_ms;
     const struct qr_job *job = parts_current_job(&since_ms);
     flow_oracle_check_call(job, since_ms);
+    QR_TRY(knock(&converter_door, err));
     FILE *file = fopen(path, "rb");
     if (!file || ticket_count == TICKETS_MAX) {
         if (file) {
@@ -102,6 +131,7 @@ static qr_rc submit(struct qr_processor *processor QR_UNUSED, const char *path, 
     ticket->text[len] = '\0';
     ticket->is_forgotten = false;
     ticket->fails = world.faults && sim_chance(50);
+    ticket->tells_time = sim_chance(500);
     ticket->ready_ms = sim_now_ms() + (world.faults ? sim_between(0, 20 * 60000) : 2000);
     *ret_ticket = qr_arena_printf(arena, "ticket-%d", ticket_count++);
     take_time();
@@ -116,8 +146,9 @@ static qr_rc poll(struct qr_processor *processor QR_UNUSED, const char *text, en
     if (world.faults && sim_chance(50)) {
         return qr_fail(err, QR_CODE_UNAVAILABLE, "the converter is down");
     }
+    QR_TRY(knock(&converter_door, err));
     ticket->is_forgotten = ticket->is_forgotten || (world.faults && sim_chance(20));
-    *ret_running_ms = 0;
+    *ret_running_ms = ticket->tells_time ? 0 : -1;
     if (ticket->is_forgotten) {
         *ret_state = QR_TICKET_UNKNOWN;
     } else if (world.faults && sim_now_ms() < ticket->ready_ms) {
@@ -137,6 +168,11 @@ static void cancel(struct qr_processor *processor QR_UNUSED, const char *text)
     tickets[atoi(text + strlen("ticket-"))].is_forgotten = true;
 }
 
+static int64_t converter_wait_ms(struct qr_processor *processor QR_UNUSED)
+{
+    return door_wait_ms(&converter_door);
+}
+
 static void free_processor(struct qr_processor *processor)
 {
     qr_free(processor);
@@ -146,7 +182,12 @@ struct qr_processor *services_processor(void)
 {
     struct qr_processor *processor = qr_alloc_zero(sizeof *processor);
     QR_CHECK(processor);
-    *processor = (struct qr_processor){"simulated", NULL, submit, poll, cancel, free_processor};
+    *processor = (struct qr_processor){.name = "simulated",
+                                       .submit = submit,
+                                       .poll = poll,
+                                       .cancel = cancel,
+                                       .wait_ms = converter_wait_ms,
+                                       .free = free_processor};
     return processor;
 }
 
@@ -159,9 +200,15 @@ static qr_rc analyse(struct qr_analyser *analyser QR_UNUSED, qr_str bytes, const
     if (world.faults && sim_chance(150)) {
         return qr_fail(err, sim_chance(500) ? QR_CODE_UNAVAILABLE : QR_CODE_CORRUPT, "the analyser is down");
     }
+    QR_TRY(knock(&analyser_door, err));
     const char *text = qr_arena_printf(arena, "common picture of %.*s", QR_STR_ARG(bytes));
     *ret_text = qr_str_of(text ? text : "");
     return QR_OK;
+}
+
+static int64_t analyser_wait_ms(struct qr_analyser *analyser QR_UNUSED)
+{
+    return door_wait_ms(&analyser_door);
 }
 
 static void free_analyser(struct qr_analyser *analyser)
@@ -173,6 +220,7 @@ struct qr_analyser *services_analyser(void)
 {
     struct qr_analyser *analyser = qr_alloc_zero(sizeof *analyser);
     QR_CHECK(analyser);
-    *analyser = (struct qr_analyser){"simulated", NULL, analyse, free_analyser};
+    *analyser = (struct qr_analyser){
+        .name = "simulated", .analyse = analyse, .wait_ms = analyser_wait_ms, .free = free_analyser};
     return analyser;
 }
