@@ -2,8 +2,11 @@
 #include "api/circuits.h"
 #include "api/jobs.h"
 #include "api/lookup.h"
+#include "base/failpoint.h"
 #include "model/settings.h"
 #include "store/change.h"
+#include "workflow/models.h"
+#include "workflow/process.h"
 
 /* ---- how a base looks ---- */
 
@@ -202,22 +205,27 @@ static qr_rc merged_settings(const struct set_call *call, const struct qr_base *
 static qr_rc set_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct set_call *call = arg;
+    const struct quire *quire = call->request->quire;
+    QR_CHANGE(change);
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     QR_CLEANUP(qr_buf_done) struct qr_buf settings = {0};
     struct qr_base base;
+    bool found;
     qr_arena_init(&arena, 0);
     QR_TRY(qr_request_base(tx, call->request, &arena, &base, err));
     const qr_uuid id = base.id;
-    QR_TRY(qr_bases_lock(tx, &id, 1, err));
-    bool found;
-    QR_TRY(qr_base_find(tx, id, &arena, &found, &base, err)); /* once more: what counts is what the lock guards */
-    if (!found || base.status == QR_BASE_DELETING) {
+    QR_TRY(qr_change_begin(&change, tx, quire->workflow.ids, &id, 1, err));
+    const struct qr_base *locked = qr_change_base(&change, id); /* what counts is what the lock guards */
+    if (!locked || locked->status == QR_BASE_DELETING) {
         return qr_fail(err, QR_CODE_NOT_FOUND, "the base is gone");
     }
-    QR_TRY(merged_settings(call, &base, &arena, &settings, err));
-    QR_TRY(
-        qr_base_set(tx, id, call->version, qr_str_of(call->name ? call->name : base.name), qr_buf_str(&settings), err));
+    QR_TRY(merged_settings(call, locked, &arena, &settings, err));
+    QR_TRY(qr_base_set(tx, id, call->version, qr_str_of(call->name ? call->name : locked->name), qr_buf_str(&settings),
+                       err));
+    QR_TRY(qr_model_choose(&change, locked, settings.data, err));
+    QR_TRY(qr_workflow_finish(&change, err));
     QR_TRY(qr_base_find(tx, id, &arena, &found, &base, err));
+    QR_FAILPOINT("base.set.before_commit", err);
     json_decref(call->body);
     call->body = base_json(&base); /* here, because after the commit nothing may fail any more */
     return call->body ? QR_OK : qr_answer_out_of_memory(err);

@@ -5,6 +5,7 @@
 #include "api/circuits.h"
 #include "api/wire.h"
 #include "base/mem.h"
+#include "handler/embedding.h"
 #include "store/meta.h"
 #include "store/schema.h"
 
@@ -157,6 +158,11 @@ static qr_rc open_stores(struct quire *quire, const struct qr_instance_options *
     QR_TRY(qr_visible_memory_create(&quire->visible, err));
     QR_TRY(qr_endpoints_open(&quire->endpoints, quire->clock, options->rand ? options->rand : qr_rand_system(),
                              qr_circuits_note, quire, err));
+    QR_TRY(qr_providers_open(&quire->providers,
+                             &(struct qr_providers_options){.clock = quire->clock,
+                                                            .endpoints = quire->endpoints,
+                                                            .hooks = qr_embedding_hooks(quire->db)},
+                             err));
     return qr_index_set_open(&quire->index, &index_options, err);
 }
 
@@ -207,6 +213,7 @@ void qr_instance_close(struct quire *quire)
     if (!qr_instance_stop_work(quire, 0)) {
         return; /* left as it is, for the thread that cannot be ended */
     }
+    qr_providers_close(quire->providers);
     qr_endpoints_close(quire->endpoints);
     qr_visible_memory_free(quire->visible);
     qr_index_set_close(quire->index);

@@ -6,6 +6,7 @@
 #include "base/sync.h"
 #include "base/uuid.h"
 #include "db/db.h"
+#include "embed/providers.h"
 #include "index/index.h"
 #include "remote/endpoint.h"
 #include "search/visible.h"
@@ -22,6 +23,7 @@ struct quire {
     struct qr_index_set *index;
     struct qr_visible_memory *visible; /* of searches */
     struct qr_endpoints *endpoints;    /* servers elsewhere that it works with */
+    struct qr_providers *providers;    /* embedding models */
     struct qr_workflow workflow;
     struct qr_work *work;                      /* NULL = this process runs no jobs; api/wire.h */
     struct qr_mutex work_lock;                 /* of `work`, for requests that ask it something */

@@ -10,6 +10,7 @@ struct inside {
     struct qr_base base;
     struct qr_item item;
     bool has_deleting_below, has_text;
+    int64_t model; /* the live one: how chunks are is told of its vectors */
     struct qr_artifact text;
     struct qr_asset *assets;
     size_t asset_count;
@@ -60,7 +61,10 @@ qr_rc qr_route_content_show(const struct qr_request *request, struct qr_reply *r
 static qr_rc load_for_chunks(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct inside *inside = arg;
+    struct qr_base_models models;
     QR_TRY(load_inside(tx, arg, err));
+    QR_TRY(qr_base_models(&inside->base, inside->arena, &models, err));
+    inside->model = models.live_key;
     inside->has_deleting_below = false;
     return inside->item.is_container && inside->item.status == QR_ITEM_COMPLETED
                ? qr_items_has_deleting(tx, inside->base.id, inside->item.path, &inside->has_deleting_below, err)
@@ -126,7 +130,7 @@ qr_rc qr_route_chunks(const struct qr_request *request, struct qr_reply *reply, 
     QR_TRY(require_listable(&inside, err));
     if (!inside.item.is_container) {
         QR_TRY(qr_index_chunks(request->quire->index, inside.base.id, inside.item.id, inside.item.live_generation, from,
-                               false, limit + 1, &arena, &rows, &count, err));
+                               inside.model, limit + 1, &arena, &rows, &count, err));
     }
     return qr_reply_with(reply, 200, chunks_json(rows, count, limit), err);
 }

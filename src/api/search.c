@@ -159,7 +159,7 @@ struct call {
     struct qr_arena *arena;
     struct qr_base bases[QR_SEARCH_BASES_MAX];
     struct qr_settings settings[QR_SEARCH_BASES_MAX];
-    struct qr_provider *providers[QR_SEARCH_BASES_MAX];
+    struct qr_batcher *batchers[QR_SEARCH_BASES_MAX];
     struct qr_reranker *reranker;
     size_t count;
 };
@@ -168,9 +168,7 @@ static void call_done(struct call *call)
 {
     qr_reranker_free(call->reranker);
     for (size_t i = 0; i < call->count; i++) {
-        if (call->providers[i]) {
-            qr_provider_free(call->providers[i]);
-        }
+        qr_providers_put(call->request->quire->providers, call->batchers[i]);
     }
 }
 
@@ -231,13 +229,14 @@ static qr_rc check_base_ids(const struct qr_request *request, qr_err *err)
 
 /* ---- searching ---- */
 
-static qr_rc open_providers(struct call *call, struct qr_search_base *ret_bases, qr_err *err)
+static qr_rc find_models(struct call *call, struct qr_search_base *ret_bases, qr_err *err)
 {
     for (size_t i = 0; i < call->count; i++) {
+        struct qr_base_models models;
         QR_TRY(qr_settings_parse_text(call->bases[i].settings, call->arena, &call->settings[i], err));
-        QR_TRY(qr_provider_create(&call->providers[i], call->settings[i].embedding.provider,
-                                  call->settings[i].embedding.model, call->settings[i].embedding.dimensions, err));
-        ret_bases[i] = (struct qr_search_base){call->bases[i].id, call->providers[i]};
+        QR_TRY(qr_base_models(&call->bases[i], call->arena, &models, err));
+        QR_TRY(qr_providers_get(call->request->quire->providers, &models.live, &call->batchers[i], err));
+        ret_bases[i] = (struct qr_search_base){call->bases[i].id, call->batchers[i], models.live_key};
     }
     return QR_OK;
 }
@@ -280,12 +279,17 @@ static qr_rc search_bases(struct call *call, struct qr_reply *reply, qr_err *err
     const struct quire *quire = call->request->quire;
     const int64_t began_ms = qr_clock_mono_ms(quire->clock);
     struct qr_search_base bases[QR_SEARCH_BASES_MAX];
-    struct qr_search search = {
-        .db = quire->db, .index = quire->index, .memory = quire->visible, .bases = bases, .base_count = call->count};
+    struct qr_search search = {.db = quire->db,
+                               .index = quire->index,
+                               .memory = quire->visible,
+                               .bases = bases,
+                               .base_count = call->count,
+                               .clock = quire->clock,
+                               .model_wait_ms = qr_config_number(&quire->config, QR_CONFIG_SEARCH_MODEL_WAIT_MS)};
     struct qr_settings defaults;
     struct qr_search_answer answer;
     bool with_reasons = false;
-    QR_TRY(open_providers(call, bases, err));
+    QR_TRY(find_models(call, bases, err));
     QR_TRY(qr_settings_parse_text("", call->arena, &defaults, err));
     QR_TRY(read_request(call->request, call->count > 1 ? &defaults : &call->settings[0], call->arena, &search, err));
     QR_TRY(read_rerank(call->request->body,

@@ -113,7 +113,8 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
                                                 .artifacts = &quire->artifacts,
                                                 .reader = work->reader,
                                                 .work_dir = quire->work_dir,
-                                                .endpoints = quire->endpoints};
+                                                .endpoints = quire->endpoints,
+                                                .providers = quire->providers};
     const struct qr_runner_options options = {
         .db = quire->db,
         .ids = &quire->ids,
@@ -127,6 +128,7 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
                   [QR_QUEUE_EMBED] = QR_MIN(cores + 1, 8),
                   [QR_QUEUE_ASSETS] = 1,
                   [QR_QUEUE_DELETE] = 1},
+        .ahead_min = {[QR_QUEUE_EMBED] = QR_TOGETHER_MAX}, /* so that small documents share calls */
         .name = work->name,
         .owns_all = is_alone,
         .poll_ms = is_alone ? 0 : POSTGRES_POLL_MS,

@@ -35,6 +35,8 @@ QR_KEY_ENUM(LOG_FORMAT, "log.format", "text", "text json",
 
 QR_KEY_PATH(READER_PROGRAM, "reader.program", "quire-reader",
     "The program in which files are read, without any rights. A name alone is looked for beside the running program, then where Quire is installed.")
+QR_KEY_INTEGER(SEARCH_MODEL_WAIT_MS, "search.model_wait_ms", 3000, 1, 600000, "ms",
+    "So long a search waits for the embedding model to read its query; then it answers by words alone, and says so.")
 /* clang-format on */
 
 #undef QR_KEY_PATH

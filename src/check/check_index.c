@@ -13,6 +13,7 @@ struct extent_look {
         bool found;
         bool is_nobodys; /* it, what it is in or its base is deleting */
         bool has_purge;
+        int64_t live_model; /* of its base; 0 = none */
         struct qr_check_item item;
     } items[QR_CHECK_PAGE_MAX];
 };
@@ -21,7 +22,8 @@ struct index_check {
     struct qr_checker *checker;
     const struct qr_base *base;
     struct qr_arena *arena;
-    int64_t matched; /* items whose live rows are all there */
+    int64_t live_model; /* as it was when the check came to the base */
+    int64_t matched;    /* items whose live rows are all there */
     struct qr_index_extent extents[QR_CHECK_PAGE_MAX];
     struct extent_look look;
 };
@@ -59,6 +61,11 @@ static qr_rc read_closely(struct qr_tx *tx, void *arg, qr_err *err)
     QR_TRY(read_item(tx, &look->arena, look->id, &look->is, err));
     QR_TRY(qr_base_find(tx, look->base_id, &look->arena, &found, &base, err));
     look->is.is_nobodys = !found || base.status == QR_BASE_DELETING;
+    if (found) {
+        struct qr_base_models models;
+        QR_TRY(qr_base_models(&base, &look->arena, &models, err));
+        look->is.live_model = models.live_key;
+    }
     if (look->is.found && !look->is.is_nobodys) {
         QR_TRY(qr_item_path_is_deleting(tx, look->is.item.path, &look->is.is_nobodys, err));
         QR_TRY(qr_check_has_purge(tx, look->id, &look->is.has_purge, err));
@@ -70,32 +77,39 @@ static bool is_the_same(const struct extent_item *a, const struct extent_item *b
 {
     return a->found == b->found && a->is_nobodys == b->is_nobodys && a->has_purge == b->has_purge &&
            a->item.status == b->item.status && a->item.generation == b->item.generation &&
-           a->item.live_generation == b->item.live_generation && a->item.chunk_count == b->item.chunk_count;
+           a->live_model == b->live_model && a->item.live_generation == b->item.live_generation &&
+           a->item.chunk_count == b->item.chunk_count;
 }
 
-/* How many chunks the index has of (item, generation). */
-static qr_rc count_chunks(struct index_check *check, qr_uuid item_id, int64_t generation, int64_t *ret_chunks,
-                          qr_err *err)
+/* What the index has of (item, generation): nothing, where it has no row of it. */
+static qr_rc count_rows(struct index_check *check, int64_t model, qr_uuid item_id, int64_t generation,
+                        struct qr_index_extent *ret_extent, qr_err *err)
 {
-    struct qr_index_extent extent;
     size_t count;
-    QR_TRY(qr_index_extents(check->checker->options->index, check->base->id, item_id, generation - 1, 1, &extent,
-                            &count, err));
-    const bool is_it = count == 1 && qr_uuid_equal(extent.item_id, item_id) && extent.generation == generation;
-    *ret_chunks = is_it ? extent.chunk_count : 0;
+    QR_TRY(qr_index_extents(check->checker->options->index, check->base->id, model, item_id, generation - 1, 1,
+                            ret_extent, &count, err));
+    if (count == 0 || !qr_uuid_equal(ret_extent->item_id, item_id) || ret_extent->generation != generation) {
+        *ret_extent = (struct qr_index_extent){.item_id = item_id, .generation = generation};
+    }
     return QR_OK;
+}
+
+/* I11 */
+static int64_t missing_vectors(const struct qr_index_extent *extent, int64_t model)
+{
+    return model ? extent->chunk_count - extent->vector_count - extent->failed_count : 0;
 }
 
 /* Reads item, rows and item; *ret_is_still: the item did not change meanwhile. */
 static qr_rc look_closely(struct index_check *check, qr_uuid item_id, int64_t generation, struct extent_item *ret_item,
-                          int64_t *ret_chunks, bool *ret_is_still, qr_err *err)
+                          struct qr_index_extent *ret_rows, bool *ret_is_still, qr_err *err)
 {
     struct qr_db *db = check->checker->options->db;
     struct item_look look = {.id = item_id, .base_id = check->base->id};
     qr_arena_init(&look.arena, 0);
     qr_rc rc = qr_db_read(db, read_closely, &look, err);
     *ret_item = look.is;
-    rc = rc == QR_OK ? count_chunks(check, item_id, generation, ret_chunks, err) : rc;
+    rc = rc == QR_OK ? count_rows(check, look.is.live_model, item_id, generation, ret_rows, err) : rc;
     rc = rc == QR_OK ? qr_db_read(db, read_closely, &look, err) : rc;
     *ret_is_still = rc == QR_OK && is_the_same(ret_item, &look.is);
     ret_item->item.path = ret_item->item.error_code = ret_item->item.error_message = QR_STR("");
@@ -145,6 +159,14 @@ static qr_rc report_missing(struct index_check *check, const struct qr_check_ite
                   err);
 }
 
+static qr_rc report_vectors(struct index_check *check, const struct qr_check_item *item, int64_t missing, qr_err *err)
+{
+    return report(check, item->id,
+                  qr_finding("I11", "vectors_missing",
+                             "%lld live chunks have no vector of the base's model: reindex it", (long long)missing),
+                  err);
+}
+
 /* Rows of generations that are neither live nor wanted are a finding where nobody will take them away: while an item is at
  * work, or has failed and may be tried again, the next purge is still to come. */
 static bool is_dead(const struct extent_item *of, int64_t generation)
@@ -153,13 +175,14 @@ static bool is_dead(const struct extent_item *of, int64_t generation)
            of->item.status == QR_ITEM_COMPLETED;
 }
 
-static bool looks_right(const struct qr_index_extent *extent, const struct extent_item *of)
+static bool looks_right(const struct index_check *check, const struct qr_index_extent *extent,
+                        const struct extent_item *of)
 {
     if (!of->found) {
         return false;
     }
     if (extent->generation == of->item.live_generation) {
-        return extent->chunk_count == of->item.chunk_count;
+        return extent->chunk_count == of->item.chunk_count && missing_vectors(extent, check->live_model) == 0;
     }
     return !is_dead(of, extent->generation);
 }
@@ -167,9 +190,10 @@ static bool looks_right(const struct qr_index_extent *extent, const struct exten
 static qr_rc examine(struct index_check *check, qr_uuid item_id, int64_t generation, qr_err *err)
 {
     struct extent_item of;
-    int64_t chunks;
+    struct qr_index_extent rows;
     bool is_still;
-    QR_TRY(look_closely(check, item_id, generation, &of, &chunks, &is_still, err));
+    QR_TRY(look_closely(check, item_id, generation, &of, &rows, &is_still, err));
+    const int64_t chunks = rows.chunk_count, missing = missing_vectors(&rows, of.live_model);
     if (!is_still || of.is_nobodys) {
         return QR_OK;
     }
@@ -177,7 +201,10 @@ static qr_rc examine(struct index_check *check, qr_uuid item_id, int64_t generat
         return chunks ? report_orphan(check, item_id, chunks, err) : QR_OK;
     }
     if (generation == of.item.live_generation) {
-        return chunks != of.item.chunk_count ? report_missing(check, &of.item, chunks, err) : QR_OK;
+        if (chunks != of.item.chunk_count) {
+            return report_missing(check, &of.item, chunks, err);
+        }
+        return missing > 0 ? report_vectors(check, &of.item, missing, err) : QR_OK;
     }
     return chunks && is_dead(&of, generation) ? report_dead(check, &of.item, generation, err) : QR_OK;
 }
@@ -193,7 +220,7 @@ static qr_rc look_at_page(struct index_check *check, size_t count, qr_err *err)
         const struct qr_index_extent *extent = &check->extents[i];
         const struct extent_item *of = &check->look.items[i];
         check->checker->result->chunks += extent->chunk_count;
-        if (looks_right(extent, of)) {
+        if (looks_right(check, extent, of)) {
             check->matched += extent->generation == of->item.live_generation;
         } else {
             QR_TRY(examine(check, extent->item_id, extent->generation, err));
@@ -210,8 +237,8 @@ static qr_rc go_through_index(struct index_check *check, qr_err *err)
     int64_t after_generation = 0;
     size_t count;
     do {
-        QR_TRY(qr_index_extents(check->checker->options->index, check->base->id, after, after_generation,
-                                check->checker->page, check->extents, &count, err));
+        QR_TRY(qr_index_extents(check->checker->options->index, check->base->id, check->live_model, after,
+                                after_generation, check->checker->page, check->extents, &count, err));
         if (count) {
             after = check->extents[count - 1].item_id;
             after_generation = check->extents[count - 1].generation;
@@ -242,11 +269,11 @@ static qr_rc ask_for_items(struct index_check *check, const struct item_page *pa
 {
     for (size_t i = 0; i < page->found.count; i++) {
         const struct qr_check_item *item = &page->found.items[i];
-        int64_t chunks = 1;
+        struct qr_index_extent rows = {.chunk_count = 1};
         if (!item->is_container && item->live_generation > 0 && item->chunk_count > 0) {
-            QR_TRY(count_chunks(check, item->id, item->live_generation, &chunks, err));
+            QR_TRY(count_rows(check, 0, item->id, item->live_generation, &rows, err));
         }
-        if (chunks == 0) { /* any other number was seen from the index's side */
+        if (rows.chunk_count == 0) { /* any other number was seen from the index's side */
             QR_TRY(examine(check, item->id, item->live_generation, err));
         }
     }
@@ -308,6 +335,90 @@ static qr_rc compare_stamps(struct index_check *check, bool *ret_is_ready, bool 
     return QR_OK;
 }
 
+/* ---- models ---- */
+
+struct models_look {
+    struct index_check *check;
+    bool is_building; /* its job takes away what is too much */
+    int64_t epoch;
+    struct qr_base_models models;
+};
+
+static qr_rc read_models(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct models_look *look = arg;
+    struct qr_base base;
+    struct qr_job job;
+    bool found, has_job;
+    qr_arena_reset(look->check->arena);
+    *look = (struct models_look){.check = look->check};
+    QR_TRY(qr_base_find(tx, look->check->base->id, look->check->arena, &found, &base, err));
+    if (!found) {
+        return QR_OK;
+    }
+    look->epoch = base.vector_epoch;
+    QR_TRY(qr_base_models(&base, look->check->arena, &look->models, err));
+    QR_TRY(qr_jobs_find(tx, base.build_job_id, look->check->arena, &has_job, &job, err));
+    look->is_building = has_job && qr_job_state_is_open(job.state);
+    return QR_OK;
+}
+
+static bool is_known(const struct qr_base_models *models, int64_t model)
+{
+    return model == models->live_key || model == models->wanted_key || model == models->previous_key;
+}
+
+static qr_rc read_epoch(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct models_look *look = arg;
+    return qr_base_epoch(tx, look->check->base->id, &look->epoch, err);
+}
+
+/* Nobody has chosen another model since. */
+static qr_rc require_same_models(void *arg, qr_err *err)
+{
+    const struct models_look *before = arg;
+    struct models_look now = {.check = before->check};
+    QR_TRY(qr_db_read(before->check->checker->options->db, read_epoch, &now, err));
+    return now.epoch == before->epoch ? QR_OK : qr_fail(err, QR_CODE_STALE, "the models of the base have changed");
+}
+
+/* I7: vectors that nobody uses. Models are read after them, so that one which has just begun is known. */
+static qr_rc check_models(struct index_check *check, qr_err *err)
+{
+    enum { MODELS_MAX = 16 };
+    struct models_look look = {.check = check};
+    int64_t models[MODELS_MAX];
+    size_t count, unknown = 0;
+    struct qr_index_set *index = check->checker->options->index;
+    QR_TRY(qr_index_models(index, check->base->id, MODELS_MAX, models, &count, err));
+    QR_TRY(qr_db_read(check->checker->options->db, read_models, &look, err));
+    for (size_t i = 0; i < count; i++) {
+        unknown += !is_known(&look.models, models[i]);
+    }
+    if (unknown == 0 || look.is_building) {
+        return QR_OK;
+    }
+    struct qr_check_finding finding =
+        qr_finding("I7", "vectors_unknown", "the index has vectors of %zu models that the base does not use", unknown);
+    if (check->checker->options->repair) {
+        const int64_t kept[] = {look.models.live_key, look.models.wanted_key, look.models.previous_key};
+        const struct qr_index_guard guard = {require_same_models, &look};
+        const qr_rc rc = qr_index_keep_models(index, check->base->id, kept, QR_COUNT(kept), &guard, err);
+        QR_TRY(rc == QR_STALE ? QR_OK : rc);
+        finding.is_repaired = rc == QR_OK;
+    }
+    return report(check, (qr_uuid){0}, finding, err);
+}
+
+static qr_rc look_up_model(struct index_check *check, qr_err *err)
+{
+    struct models_look look = {.check = check};
+    QR_TRY(qr_db_read(check->checker->options->db, read_models, &look, err));
+    check->live_model = look.models.live_key;
+    return QR_OK;
+}
+
 static qr_rc go_through(struct index_check *check, int64_t live, qr_err *err)
 {
     bool is_ready, is_own;
@@ -322,8 +433,10 @@ static qr_rc go_through(struct index_check *check, int64_t live, qr_err *err)
                                  "needs it rebuilds it"),
                       err);
     }
+    QR_TRY(look_up_model(check, err));
     QR_TRY(go_through_index(check, err));
-    return check->matched < live ? go_through_items(check, err) : QR_OK;
+    QR_TRY(check->matched < live ? go_through_items(check, err) : QR_OK);
+    return check_models(check, err);
 }
 
 qr_rc qr_check_index(struct qr_checker *checker, const struct qr_base *base, int64_t live, qr_err *err)

@@ -6,15 +6,13 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-#include <math.h>
-#include <stdio.h>
-
-enum { DIMENSIONS_DEFAULT = 64, DIMENSIONS_MAX = 4096, BATCH_INPUTS_MAX = 64, WORD_BYTES_MAX = 64 };
+enum { DIMENSIONS_DEFAULT = 64, BATCH_INPUTS_MAX = 32, WORD_BYTES_MAX = 64 };
 
 struct hash_provider {
     struct qr_provider provider;
-    uint64_t seed;        /* of the model's name: another model gives other vectors */
-    char fingerprint[64]; /* "hash:SEED:DIMENSION": of fixed size, whatever the name */
+    uint64_t seed; /* of the model's name: another model gives other vectors */
+    int dimension;
+    char fingerprint[QR_FINGERPRINT_SIZE];
 };
 
 static uint64_t hash_u64(qr_str text)
@@ -50,24 +48,9 @@ static size_t next_word(qr_str *text, char word[static WORD_BYTES_MAX])
     return len;
 }
 
-static void normalise(float *vector, int dimension)
-{
-    double square = 0;
-    for (int i = 0; i < dimension; i++) {
-        square += (double)vector[i] * (double)vector[i];
-    }
-    if (square == 0) { /* no words, or they cancel each other out: still a vector of length 1 */
-        vector[0] = 1;
-        return;
-    }
-    for (int i = 0; i < dimension; i++) {
-        vector[i] = (float)((double)vector[i] / sqrt(square));
-    }
-}
-
 static void embed_text(const struct hash_provider *hash, qr_str text, float *ret_vector)
 {
-    const int dimension = hash->provider.dimension;
+    const int dimension = hash->dimension;
     char word[WORD_BYTES_MAX];
     size_t len;
     memset(ret_vector, 0, (size_t)dimension * sizeof ret_vector[0]);
@@ -75,7 +58,9 @@ static void embed_text(const struct hash_provider *hash, qr_str text, float *ret
         const uint64_t value = hash_u64((qr_str){word, len}) ^ hash->seed;
         ret_vector[(value >> 1) % (uint64_t)dimension] += value & 1 ? 1.0F : -1.0F;
     }
-    normalise(ret_vector, dimension);
+    if (!qr_vector_normalise(ret_vector, dimension)) {
+        ret_vector[0] = 1; /* no words, or they cancel each other out: still a vector of length 1 */
+    }
 }
 
 static bool has(qr_str text, const char *order)
@@ -83,20 +68,21 @@ static bool has(qr_str text, const char *order)
     return text.len > 0 && memmem(text.ptr, text.len, order, strlen(order)) != NULL;
 }
 
-static qr_rc embed(struct qr_provider *provider, const qr_str *texts, size_t count, struct qr_embedding *ret,
-                   qr_err *err)
+static qr_rc embed(struct qr_provider *provider, const struct qr_embed_request *request,
+                   struct qr_embed_answer *ret_answer, qr_err *err)
 {
     const struct hash_provider *hash = QR_CONTAINER_OF(provider, struct hash_provider, provider);
     atomic_fetch_add(&provider->call_count, 1);
     QR_FAILPOINT("embed.call", err);
-    for (size_t i = 0; i < count; i++) {
-        if (has(texts[i], QR_HASH_PROVIDER_DOWN)) {
+    for (size_t i = 0; i < request->count; i++) {
+        if (has(request->texts[i], QR_HASH_PROVIDER_DOWN)) {
             return qr_fail(err, QR_CODE_EMBEDDING_FAILED, "the provider \"hash\" was told to fail by a text");
         }
     }
-    for (size_t i = 0; i < count; i++) {
-        ret[i].has_failed = has(texts[i], QR_HASH_UNEMBEDDABLE);
-        embed_text(hash, texts[i], ret[i].vector);
+    QR_TRY(qr_embed_answer_begin(ret_answer, request->count, hash->dimension, err));
+    for (size_t i = 0; i < request->count; i++) {
+        ret_answer->is_bad[i] = has(request->texts[i], QR_HASH_UNEMBEDDABLE);
+        embed_text(hash, request->texts[i], ret_answer->vectors + i * (size_t)hash->dimension);
     }
     return QR_OK;
 }
@@ -106,23 +92,25 @@ static void release(struct qr_provider *provider)
     qr_free(QR_CONTAINER_OF(provider, struct hash_provider, provider));
 }
 
-qr_rc qr_provider_hash_create(struct qr_provider **ret_provider, const char *model, int dimensions, qr_err *err)
+qr_rc qr_provider_hash_create(struct qr_provider **ret_provider, const struct qr_embedding_settings *settings,
+                              struct qr_endpoints *endpoints QR_UNUSED, qr_err *err)
 {
-    if (dimensions < 0 || dimensions > DIMENSIONS_MAX) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "the provider \"hash\" has 1 to %d dimensions", (int)DIMENSIONS_MAX);
+    if (settings->dimensions < 0 || settings->dimensions > QR_DIMENSIONS_MAX) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "the provider \"hash\" has 1 to %d dimensions",
+                       (int)QR_DIMENSIONS_MAX);
     }
     struct hash_provider *hash = qr_alloc_zero(sizeof *hash);
     if (!hash) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for an embedding provider");
     }
-    hash->seed = hash_u64(qr_str_of(model));
-    hash->provider.dimension = dimensions ? dimensions : DIMENSIONS_DEFAULT;
-    hash->provider.batch_inputs_max = BATCH_INPUTS_MAX;
+    hash->seed = hash_u64(qr_str_of(settings->model));
+    hash->dimension = settings->dimensions ? settings->dimensions : DIMENSIONS_DEFAULT;
+    hash->provider.dimensions = settings->dimensions;
+    hash->provider.limits.inputs_max = BATCH_INPUTS_MAX;
     hash->provider.fingerprint = hash->fingerprint;
     hash->provider.embed = embed;
     hash->provider.free = release;
-    snprintf(hash->fingerprint, sizeof hash->fingerprint, "hash:%016llx:%d", (unsigned long long)hash->seed,
-             hash->provider.dimension);
+    qr_embedding_fingerprint(settings, hash->fingerprint);
     *ret_provider = &hash->provider;
     return QR_OK;
 }

@@ -4,4 +4,5 @@
 #include "embed/provider.h"
 
 /* dimensions 0 = 64. */
-qr_rc qr_provider_hash_create(struct qr_provider **ret_provider, const char *model, int dimensions, qr_err *err);
+qr_rc qr_provider_hash_create(struct qr_provider **ret_provider, const struct qr_embedding_settings *settings,
+                              struct qr_endpoints *endpoints, qr_err *err);

@@ -29,7 +29,7 @@ static qr_rc chunk(struct qr_attempt *attempt, struct qr_stage_result *result, q
     QR_TRY(qr_index_require_own(attempt, err));
     QR_TRY(qr_write_text_chunks(attempt, &attempt->item, attempt->item.generation, qr_buf_str(&text),
                                 &result->chunk_count, &result->token_count, err));
-    result->reached = qr_reached_with_chunks(attempt);
+    qr_reach_chunks(attempt, result);
     return QR_OK;
 }
 

@@ -106,8 +106,9 @@ qr_rc qr_split_text_chunks(struct qr_attempt *attempt, const struct qr_item *ite
     return QR_OK;
 }
 
-enum qr_reached qr_reached_with_chunks(const struct qr_attempt *attempt)
+void qr_reach_chunks(const struct qr_attempt *attempt, struct qr_stage_result *result)
 {
-    const bool is_all = !qr_settings_embed(&attempt->settings) && (attempt->item.wanted & QR_WANT_INDEX);
-    return is_all ? QR_REACHED_INDEX : QR_REACHED_CHUNKS;
+    const bool embeds = qr_embedding_is_on(&attempt->live) || qr_embedding_is_on(&attempt->settings.embedding);
+    result->reached = !embeds && (attempt->item.wanted & QR_WANT_INDEX) ? QR_REACHED_INDEX : QR_REACHED_CHUNKS;
+    result->vector_epoch = attempt->base.vector_epoch;
 }

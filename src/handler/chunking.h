@@ -11,6 +11,6 @@ qr_rc qr_write_text_chunks(struct qr_attempt *attempt, const struct qr_item *ite
 qr_rc qr_split_text_chunks(struct qr_attempt *attempt, const struct qr_item *item, qr_str text,
                            struct qr_chunk **ret_chunks, size_t *ret_count, int64_t *ret_token_count, qr_err *err);
 
-/* How far an item has come whose chunks are written: where nothing is embedded that is all, unless the index is not asked
+/* Says how far an item has come whose chunks are written: where nothing is embedded that is all, unless the index is not asked
  * for yet. */
-enum qr_reached qr_reached_with_chunks(const struct qr_attempt *attempt);
+void qr_reach_chunks(const struct qr_attempt *attempt, struct qr_stage_result *result);

@@ -16,11 +16,20 @@ qr_rc qr_handler_out_of_memory(qr_err *err)
     return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a job");
 }
 
+static void give_back_batchers(struct qr_attempt *attempt)
+{
+    if (attempt->batcher) {
+        qr_providers_put(attempt->context->providers, attempt->batcher);
+    }
+    if (attempt->wanted_batcher) {
+        qr_providers_put(attempt->context->providers, attempt->wanted_batcher);
+    }
+    attempt->batcher = attempt->wanted_batcher = NULL;
+}
+
 void qr_attempt_done(struct qr_attempt *attempt)
 {
-    if (attempt->own_provider) {
-        qr_provider_free(attempt->own_provider);
-    }
+    give_back_batchers(attempt);
     if (attempt->own_processor) {
         qr_processor_free(attempt->own_processor);
     }
@@ -131,13 +140,31 @@ static void start(struct qr_attempt *attempt, struct qr_job_run *run)
     attempt->context = run->arg;
 }
 
+static qr_rc read_live(const struct qr_base *base, const struct qr_settings *settings, struct qr_arena *arena,
+                       struct qr_embedding_settings *ret_live, qr_err *err)
+{
+    struct qr_settings of_live = *settings;
+    if (qr_base_is_building(base)) {
+        QR_TRY(qr_settings_parse_text(base->live_embedding, arena, &of_live, err));
+    }
+    *ret_live = of_live.embedding;
+    return QR_OK;
+}
+
+qr_rc qr_attempt_read_settings(struct qr_attempt *attempt, qr_err *err)
+{
+    struct qr_arena *arena = attempt->run->arena;
+    QR_TRY(qr_settings_parse_text(attempt->base.settings, arena, &attempt->settings, err));
+    return read_live(&attempt->base, &attempt->settings, arena, &attempt->live, err);
+}
+
 static qr_rc load(struct qr_attempt *attempt, qr_tx_fn *fn, qr_err *err)
 {
     struct look look = {.job = attempt->run->job, .arena = attempt->run->arena};
     QR_TRY(qr_db_read(attempt->run->db, fn, &look, err));
     attempt->base = look.base;
     attempt->item = look.item;
-    return qr_settings_parse_text(attempt->base.settings, attempt->run->arena, &attempt->settings, err);
+    return qr_attempt_read_settings(attempt, err);
 }
 
 bool qr_attempt_begin(struct qr_attempt *attempt, struct qr_job_run *run, struct qr_outcome *outcome)
@@ -186,6 +213,7 @@ struct looks {
     bool has_base, has_folder;
     struct qr_base base;
     struct qr_settings settings;
+    struct qr_embedding_settings live;
     qr_uuid folder_id;
     bool folder_is_deleting;
     const char *folder_options;
@@ -208,6 +236,7 @@ static qr_rc look_at_shared_base(struct qr_tx *tx, struct looks *looks, qr_uuid 
             return qr_fail(err, QR_CODE_NOT_FOUND, "the base is gone");
         }
         QR_TRY(qr_settings_parse_text(looks->base.settings, looks->arena, &looks->settings, err));
+        QR_TRY(read_live(&looks->base, &looks->settings, looks->arena, &looks->live, err));
         looks->has_base = true;
     }
     if (looks->base.status == QR_BASE_DELETING) {
@@ -241,6 +270,7 @@ static qr_rc look_at_one(struct qr_tx *tx, struct looks *looks, size_t i, qr_err
     QR_TRY(look_at_shared_base(tx, looks, job->base_id, err));
     attempt->base = looks->base;
     attempt->settings = looks->settings;
+    attempt->live = looks->live;
     QR_TRY(qr_item_find(tx, job->item_id, looks->runs[i]->arena, &found, item, err));
     QR_TRY(found ? QR_OK : fail_gone(err));
     if (item->depth > 0) {
@@ -323,6 +353,25 @@ qr_rc qr_attempt_check(struct qr_attempt *attempt, qr_err *err)
     return qr_db_read(attempt->run->db, look_again, &look, err);
 }
 
+qr_rc qr_attempt_check_in(struct qr_tx *tx, const struct qr_attempt *attempt, bool *ret_is_wanted, qr_err *ret_why,
+                          qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct look look = {.job = attempt->run->job, .arena = &arena};
+    *ret_why = (qr_err){0};
+    qr_rc rc = qr_attempt_go_on(attempt, ret_why);
+    if (rc == QR_OK) {
+        rc = look_again(tx, &look, ret_why);
+        if (rc != QR_OK && rc != QR_LOST && !is_answer(ret_why)) {
+            *err = *ret_why;
+            return rc;
+        }
+    }
+    *ret_is_wanted = rc == QR_OK;
+    return QR_OK;
+}
+
 struct hold {
     const struct qr_job *job;
     bool is_held;
@@ -345,6 +394,48 @@ static qr_rc guard(void *arg, qr_err *err)
 struct qr_index_guard qr_attempt_guard(struct qr_attempt *attempt)
 {
     return (struct qr_index_guard){guard, attempt};
+}
+
+struct vector_hold {
+    const struct qr_attempt *attempt;
+    bool is_held;
+    int64_t epoch;
+};
+
+static qr_rc look_at_vector_hold(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct vector_hold *hold = arg;
+    const struct qr_job *job = hold->attempt->run->job;
+    QR_TRY(qr_jobs_runs_under(tx, job->id, job->fence, &hold->is_held, err));
+    return qr_base_epoch(tx, hold->attempt->base.id, &hold->epoch, err);
+}
+
+static qr_rc guard_vectors(void *arg, qr_err *err)
+{
+    const struct qr_attempt *attempt = arg;
+    struct vector_hold hold = {.attempt = attempt};
+    QR_TRY(qr_db_read(attempt->run->db, look_at_vector_hold, &hold, err));
+    if (!hold.is_held) {
+        return qr_attempt_fail_lost(err);
+    }
+    return hold.epoch == attempt->base.vector_epoch || attempt->is_rebuilding
+               ? QR_OK
+               : qr_fail(err, QR_CODE_STALE, "the models of the base have changed");
+}
+
+struct qr_index_guard qr_attempt_vector_guard(struct qr_attempt *attempt)
+{
+    return (struct qr_index_guard){guard_vectors, attempt};
+}
+
+qr_rc qr_attempt_reload_base(struct qr_attempt *attempt, qr_err *err)
+{
+    struct look look = {.job = attempt->run->job, .arena = attempt->run->arena};
+    QR_TRY(qr_attempt_check(attempt, err));
+    QR_TRY(qr_db_read(attempt->run->db, look_at_living_base, &look, err));
+    attempt->base = look.base;
+    give_back_batchers(attempt);
+    return qr_attempt_read_settings(attempt, err);
 }
 
 struct holds {
@@ -370,9 +461,28 @@ qr_rc qr_attempts_guard(struct qr_index_document *documents, size_t count, void 
 
 /* ---- what the settings name ---- */
 
-bool qr_settings_embed(const struct qr_settings *settings)
+bool qr_embedding_is_on(const struct qr_embedding_settings *embedding)
 {
-    return strcmp(settings->embedding.provider, "none") != 0;
+    return strcmp(embedding->provider, "none") != 0;
+}
+
+qr_rc qr_attempt_batcher(struct qr_attempt *attempt, struct qr_batcher **ret_batcher, qr_err *err)
+{
+    if (!attempt->batcher) {
+        QR_TRY(qr_providers_get(attempt->context->providers, &attempt->live, &attempt->batcher, err));
+    }
+    *ret_batcher = attempt->batcher;
+    return QR_OK;
+}
+
+qr_rc qr_attempt_wanted_batcher(struct qr_attempt *attempt, struct qr_batcher **ret_batcher, qr_err *err)
+{
+    if (!attempt->wanted_batcher) {
+        QR_TRY(
+            qr_providers_get(attempt->context->providers, &attempt->settings.embedding, &attempt->wanted_batcher, err));
+    }
+    *ret_batcher = attempt->wanted_batcher;
+    return QR_OK;
 }
 
 static bool is_told_to_end(void *arg)
@@ -392,21 +502,6 @@ static qr_rc create_processor(struct qr_attempt *attempt, qr_err *err)
                ? qr_processor_docling(&attempt->own_processor, &options, err)
                : qr_processor_command(&attempt->own_processor, settings->file_processor.argv,
                                       attempt->context->work_dir, err);
-}
-
-qr_rc qr_attempt_provider(struct qr_attempt *attempt, struct qr_provider **ret_provider, qr_err *err)
-{
-    const struct qr_settings *settings = &attempt->settings;
-    *ret_provider = NULL;
-    if (!qr_settings_embed(settings)) {
-        return QR_OK;
-    }
-    if (!attempt->context->provider && !attempt->own_provider) {
-        QR_TRY(qr_provider_create(&attempt->own_provider, settings->embedding.provider, settings->embedding.model,
-                                  settings->embedding.dimensions, err));
-    }
-    *ret_provider = attempt->context->provider ? attempt->context->provider : attempt->own_provider;
-    return QR_OK;
 }
 
 qr_rc qr_attempt_processor(struct qr_attempt *attempt, struct qr_processor **ret_processor, qr_err *err)

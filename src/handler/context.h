@@ -5,7 +5,7 @@
 #include "convert/analyser.h"
 #include "convert/processor.h"
 #include "convert/reader.h"
-#include "embed/provider.h"
+#include "embed/providers.h"
 #include "index/index.h"
 #include "job/handler.h"
 #include "model/job_type.h"
@@ -22,8 +22,8 @@ struct qr_handler_context {
     struct qr_reader *reader;       /* through which foreign bytes are converted */
     const char *work_dir;           /* for converters that leave files */
     struct qr_endpoints *endpoints; /* servers elsewhere; NULL in tests that need none */
+    struct qr_providers *providers; /* of embeddings */
     /* Tests put their own here; NULL = by the base's settings. */
-    struct qr_provider *provider;
     struct qr_processor *processor;
     struct qr_analyser *analyser;
 };

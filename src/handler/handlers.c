@@ -14,11 +14,13 @@ static qr_handler_fn *const functions[QR_JOB_TYPE_END] = {
     [QR_JOB_DELETE_SUBTREE] = qr_handle_delete_subtree,
     [QR_JOB_DELETE_BASE] = qr_handle_delete_base,
     [QR_JOB_PURGE] = qr_handle_purge,
+    [QR_JOB_BUILD_VECTORS] = qr_handle_build_vectors,
 };
 
 /* Those for which doing several at once is less work. */
 static qr_handler_many_fn *const several[QR_JOB_TYPE_END] = {
     [QR_JOB_PROCESS_DOCUMENT] = qr_handle_process_documents,
+    [QR_JOB_INDEX_CHUNKS] = qr_handle_index_chunks_together,
 };
 
 size_t qr_handlers(struct qr_handler_context *context, struct qr_handler ret_handlers[static QR_JOB_TYPE_END])

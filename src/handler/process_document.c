@@ -138,7 +138,7 @@ static qr_rc go_on_to_chunks(struct qr_attempt *attempt, qr_str text, struct qr_
     QR_TRY(qr_index_require_own(attempt, err));
     QR_TRY(qr_write_text_chunks(attempt, &attempt->item, attempt->item.generation, text, &result->chunk_count,
                                 &result->token_count, err));
-    result->reached = qr_reached_with_chunks(attempt);
+    qr_reach_chunks(attempt, result);
     return QR_OK;
 }
 
@@ -382,7 +382,7 @@ static void write_documents(struct several *several)
             leave_alone(several, i);
             continue;
         }
-        several->results[i]->reached = qr_reached_with_chunks(attempt);
+        qr_reach_chunks(attempt, several->results[i]);
         set_outcome(attempt, several->documents[k].is_wanted ? QR_OK : qr_attempt_fail_lost(&outcome->error),
                     several->results[i], outcome);
     }

@@ -14,15 +14,28 @@ enum { ITEMS_A_PAGE = 200 };
 struct stamping {
     const struct qr_attempt *attempt;
     char stamp[QR_INDEX_STAMP_SIZE];
+    bool is_new; /* of a store that is made anew */
 };
 
 static qr_rc save_stamp(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct stamping *stamping = arg;
-    return qr_base_set_stamp(tx, stamping->attempt->base.id, stamping->stamp, err);
+    QR_TRY(qr_base_set_stamp(tx, stamping->attempt->base.id, stamping->stamp, err));
+    return stamping->is_new ? qr_base_raise_epoch(tx, stamping->attempt->base.id, err) : QR_OK;
 }
 
-/* The store first: a base that knows a stamp has a store that carries it. */
+/* Before a store is dropped: from now on no stage begins that would count on it, and those under way, whose vectors go with
+ * it, are run again when they end (MODEL-2). */
+static qr_rc announce_stamp(struct qr_attempt *attempt, qr_uuid stamp, qr_err *err)
+{
+    struct stamping stamping = {.attempt = attempt, .is_new = true};
+    qr_uuid_format(stamp, stamping.stamp);
+    QR_TRY(qr_job_write(attempt->run, QR_DURABLE, save_stamp, &stamping, err));
+    QR_FAILPOINT("index.rebuild.announced", err);
+    return QR_OK;
+}
+
+/* The store first: a base that was given a stamp has a store that carries it. */
 static qr_rc set_stamp(struct qr_attempt *attempt, qr_uuid stamp, qr_err *err)
 {
     struct stamping stamping = {.attempt = attempt};
@@ -173,6 +186,9 @@ static qr_rc rebuild_all(struct rebuild *rebuild, qr_err *err)
 qr_rc qr_index_rebuild(struct qr_attempt *attempt, qr_uuid **ret_without_text, size_t *ret_count, qr_err *err)
 {
     struct rebuild rebuild = {.attempt = attempt};
+    const qr_uuid stamp = qr_uuid_next(attempt->context->ids);
+    attempt->is_rebuilding = true;
+    QR_TRY(announce_stamp(attempt, stamp, err));
     QR_TRY(qr_index_drop(attempt->context->index, attempt->base.id, err));
     QR_FAILPOINT("index.rebuild.dropped", err);
     qr_arena_init(&rebuild.arena, 0);
@@ -180,7 +196,7 @@ qr_rc qr_index_rebuild(struct qr_attempt *attempt, qr_uuid **ret_without_text, s
     qr_arena_done(&rebuild.arena);
     QR_TRY(rc);
     QR_TRY(qr_index_sync(attempt->context->index, attempt->base.id, err));
-    QR_TRY(set_stamp(attempt, qr_uuid_next(attempt->context->ids), err));
+    QR_TRY(set_stamp(attempt, stamp, err));
     *ret_without_text = rebuild.without_text;
     *ret_count = rebuild.without_count;
     return QR_OK;

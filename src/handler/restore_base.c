@@ -1,5 +1,6 @@
 /* restore-base: settings that can be read, an index store that is the base's own or is made anew; then what failed is tried
  * again (BASE-2). That it is `ready` is the plan's to write, when this has ended. */
+#include "handler/embedding.h"
 #include "handler/handlers.h"
 #include "handler/raise.h"
 #include "handler/rebuild.h"
@@ -63,11 +64,14 @@ static bool has_other_vectors(const struct qr_base *base)
 
 static qr_rc restore(struct qr_attempt *attempt, qr_err *err)
 {
-    struct qr_provider *provider;
+    struct qr_batcher *batcher;
     bool is_own;
-    QR_TRY(qr_settings_parse_text(attempt->base.settings, attempt->run->arena, &attempt->settings, err));
-    QR_TRY(qr_attempt_provider(attempt, &provider, err));
+    QR_TRY(qr_attempt_read_settings(attempt, err));
+    QR_TRY(qr_attempt_batcher(attempt, &batcher, err));
     QR_TRY(qr_index_is_own(attempt->context->index, &attempt->base, &is_own, err));
+    if (has_other_vectors(&attempt->base)) {
+        QR_TRY(qr_embedding_learn_dimension(attempt, err));
+    }
     if (!is_own || has_other_vectors(&attempt->base)) {
         qr_uuid *without_text;
         size_t count;
@@ -84,5 +88,6 @@ void qr_handle_restore_base(struct qr_job_run *run, struct qr_outcome *ret_outco
     QR_ATTEMPT(attempt);
     if (qr_attempt_begin_base(&attempt, run, QR_BIT(QR_BASE_READY) | QR_BIT(QR_BASE_FAILED), ret_outcome)) {
         qr_outcome_set(ret_outcome, restore(&attempt, &ret_outcome->error), NULL);
+        qr_embedding_put_off(attempt.batcher, ret_outcome);
     }
 }

@@ -5,6 +5,8 @@
 #include "base/failpoint.h"
 #include "index/set.h"
 
+#include <assert.h>
+
 enum {
     WRITE_BYTES_MAX = 256 << 10, /* of one transaction: others may write in between, and the log has room for it */
     WRITE_ROWS_MAX = 256,
@@ -328,20 +330,20 @@ qr_rc qr_index_write_documents(struct qr_index_set *set, qr_uuid base_id, struct
 }
 
 qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
-                             int dimension, const struct qr_chunk_vector *vectors, size_t count,
+                             struct qr_vector_space space, const struct qr_chunk_vector *vectors, size_t count,
                              const struct qr_index_guard *guard, qr_err *err)
 {
-    if (dimension < 1) {
+    if (space.dimension < 1) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "a vector has at least one dimension");
     }
     TAKE(taken, set, base_id, err);
-    const size_t fitting = QR_MIN(WRITE_ROWS_MAX, 1 + WRITE_BYTES_MAX / ((size_t)dimension * sizeof(float)));
+    const size_t fitting = QR_MIN(WRITE_ROWS_MAX, 1 + WRITE_BYTES_MAX / ((size_t)space.dimension * sizeof(float)));
     for (size_t done = 0; done < count; done += fitting) {
         struct rows_vectors request = {
             .base_id = base_id,
             .item_id = item_id,
             .generation = generation,
-            .dimension = dimension,
+            .space = space,
             .vectors = vectors + done,
             .count = QR_MIN(fitting, count - done),
         };
@@ -437,10 +439,36 @@ qr_rc qr_index_purge_item(struct qr_index_set *set, qr_uuid base_id, qr_uuid ite
     return delete_rows(set, &request, err);
 }
 
+qr_rc qr_index_keep_models(struct qr_index_set *set, qr_uuid base_id, const int64_t *models, size_t count,
+                           const struct qr_index_guard *guard, qr_err *err)
+{
+    struct rows_models request = {.base_id = base_id};
+    assert(count <= QR_COUNT(request.kept));
+    if (count) {
+        memcpy(request.kept, models, count * sizeof models[0]);
+    }
+    TAKE(taken, set, base_id, err);
+    do {
+        struct change change = {.base_id = base_id, .guard = guard, .fn = set->rows->keep_models, .request = &request};
+        QR_TRY(make_write(set, taken.store, &change, 0, err));
+    } while (request.ret_more);
+    return QR_OK;
+}
+
 /* ---- reading ---- */
 
+static qr_rc load_chunks(struct qr_index_set *set, struct rows_chunks *request, struct qr_chunk_row **ret_rows,
+                         size_t *ret_count, qr_err *err)
+{
+    request->limit = QR_MAX(request->limit, 0);
+    QR_TRY(read_store(set, request->base_id, set->rows->chunks, request, err));
+    *ret_rows = request->ret_rows;
+    *ret_count = request->ret_count;
+    return QR_OK;
+}
+
 qr_rc qr_index_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
-                      int64_t from_ordinal, bool without_vector, int limit, struct qr_arena *arena,
+                      int64_t from_ordinal, int64_t model, int limit, struct qr_arena *arena,
                       struct qr_chunk_row **ret_rows, size_t *ret_count, qr_err *err)
 {
     struct rows_chunks request = {
@@ -448,14 +476,28 @@ qr_rc qr_index_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id
         .item_id = item_id,
         .generation = generation,
         .from_ordinal = from_ordinal,
-        .without_vector = without_vector,
-        .limit = QR_MAX(limit, 0),
+        .model = model,
+        .limit = limit,
         .arena = arena,
     };
-    QR_TRY(read_store(set, base_id, set->rows->chunks, &request, err));
-    *ret_rows = request.ret_rows;
-    *ret_count = request.ret_count;
-    return QR_OK;
+    return load_chunks(set, &request, ret_rows, ret_count, err);
+}
+
+qr_rc qr_index_chunks_without_vector(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
+                                     int64_t from_ordinal, int64_t model, int limit, struct qr_arena *arena,
+                                     struct qr_chunk_row **ret_rows, size_t *ret_count, qr_err *err)
+{
+    struct rows_chunks request = {
+        .base_id = base_id,
+        .item_id = item_id,
+        .generation = generation,
+        .from_ordinal = from_ordinal,
+        .model = model,
+        .without_vector = true,
+        .limit = limit,
+        .arena = arena,
+    };
+    return load_chunks(set, &request, ret_rows, ret_count, err);
 }
 
 struct loading {
@@ -496,17 +538,28 @@ qr_rc qr_index_load_spans(struct qr_index_set *set, qr_uuid base_id, struct qr_c
     return count ? read_store(set, base_id, load_spans, &loading, err) : QR_OK;
 }
 
-qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, qr_uuid after_item, int64_t after_generation,
-                       int limit, struct qr_index_extent *ret_extents, size_t *ret_count, qr_err *err)
+qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, int64_t model, qr_uuid after_item,
+                       int64_t after_generation, int limit, struct qr_index_extent *ret_extents, size_t *ret_count,
+                       qr_err *err)
 {
     struct rows_extents request = {
         .base_id = base_id,
+        .model = model,
         .after_item = after_item,
         .after_generation = after_generation,
         .limit = QR_MAX(limit, 0),
         .ret_extents = ret_extents,
     };
     QR_TRY(read_store(set, base_id, set->rows->extents, &request, err));
+    *ret_count = request.ret_count;
+    return QR_OK;
+}
+
+qr_rc qr_index_models(struct qr_index_set *set, qr_uuid base_id, int limit, int64_t *ret_models, size_t *ret_count,
+                      qr_err *err)
+{
+    struct rows_models request = {.base_id = base_id, .limit = QR_MAX(limit, 0), .ret_models = ret_models};
+    QR_TRY(read_store(set, base_id, set->rows->models, &request, err));
     *ret_count = request.ret_count;
     return QR_OK;
 }

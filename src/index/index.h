@@ -1,7 +1,8 @@
 /* The index stores of the bases: chunk rows with their vectors, and what finds them. First form: rows and FTS5 in one
  * SQLite file a base, on PostgreSQL tables of the main database. Derived: everything can be rebuilt from stored text.
  *
- * X1  A row belongs to (item, generation, ordinal). Rows of a generation are written before it goes live and never after.
+ * X1  A row belongs to (item, generation, ordinal). Rows of a generation are written before it goes live and never after. A
+ *     row may have a vector of each of several models; those of a model that is not in use yet are added at any time.
  * X2  Whoever writes rows names a guard. It is asked after the store's write lock is held; when it says no, nothing is
  *     written. So a job that lost its right writes nothing behind the one who takes its rows away.
  * X3  Writes are relaxed. qr_index_sync makes all writes before it durable; the caller swaps only after that, and purges
@@ -97,13 +98,18 @@ struct qr_index_document {
 typedef qr_rc qr_index_documents_guard_fn(struct qr_index_document *documents, size_t count, void *arg, qr_err *err);
 qr_rc qr_index_write_documents(struct qr_index_set *set, qr_uuid base_id, struct qr_index_document *documents,
                                size_t count, qr_index_documents_guard_fn *guard, void *arg, qr_err *err);
+/* Whose vectors: those of one model never mix with those of another. */
+struct qr_vector_space {
+    int64_t model; /* qr_model_key; never 0 */
+    int dimension;
+};
 /* Vectors of chunks; `dimension` floats each. A chunk that failed for good: vector NULL. `not_found`: no such chunk. */
 struct qr_chunk_vector {
     int64_t ordinal;
     const float *vector;
 };
 qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
-                             int dimension, const struct qr_chunk_vector *vectors, size_t count,
+                             struct qr_vector_space space, const struct qr_chunk_vector *vectors, size_t count,
                              const struct qr_index_guard *guard, qr_err *err);
 /* X3, X6. */
 qr_rc qr_index_sync(struct qr_index_set *set, qr_uuid base_id, qr_err *err);
@@ -117,19 +123,27 @@ qr_rc qr_index_delete_items(struct qr_index_set *set, qr_uuid base_id, const qr_
 qr_rc qr_index_purge_item(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t live_generation,
                           int64_t wanted_generation, qr_err *err);
 
+/* Vectors of all models but these, in steps of limited size, each after its own look at the guard; at least one step is made,
+ * so that it comes after whatever was written before. */
+qr_rc qr_index_keep_models(struct qr_index_set *set, qr_uuid base_id, const int64_t *models, size_t count,
+                           const struct qr_index_guard *guard, qr_err *err);
+
 /* ---- reading ---- */
 
 struct qr_chunk_row {
     qr_uuid item_id;
     int64_t generation;
-    struct qr_chunk chunk; /* texts are in the arena */
-    bool has_vector, has_failed;
+    struct qr_chunk chunk;       /* texts are in the arena */
+    bool has_vector, has_failed; /* of the model that was asked about */
 };
-/* Chunks of (item, generation) from `from_ordinal` on; with `without_vector` only those that have none and have not
- * failed. */
+/* Chunks of (item, generation) from `from_ordinal` on, and what they have of the model (0 = none). */
 qr_rc qr_index_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
-                      int64_t from_ordinal, bool without_vector, int limit, struct qr_arena *arena,
+                      int64_t from_ordinal, int64_t model, int limit, struct qr_arena *arena,
                       struct qr_chunk_row **ret_rows, size_t *ret_count, qr_err *err);
+/* Only those that have no vector of the model and have not failed. */
+qr_rc qr_index_chunks_without_vector(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
+                                     int64_t from_ordinal, int64_t model, int limit, struct qr_arena *arena,
+                                     struct qr_chunk_row **ret_rows, size_t *ret_count, qr_err *err);
 
 /* Chunks of an item that stand one behind the other. */
 struct qr_chunk_span {
@@ -142,13 +156,18 @@ struct qr_chunk_span {
 qr_rc qr_index_load_spans(struct qr_index_set *set, qr_uuid base_id, struct qr_chunk_span *spans, size_t count,
                           struct qr_arena *arena, qr_err *err);
 
-/* What there is, in the order of (item, generation), behind the given pair: for check and purge. */
+/* What there is, in the order of (item, generation), behind the given pair: for check, purge and the building of vectors. */
 struct qr_index_extent {
     qr_uuid item_id;
-    int64_t generation, chunk_count, vector_count, failed_count;
+    int64_t generation, chunk_count;
+    int64_t vector_count, failed_count; /* of the model */
 };
-qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, qr_uuid after_item, int64_t after_generation,
-                       int limit, struct qr_index_extent *ret_extents, size_t *ret_count, qr_err *err);
+qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, int64_t model, qr_uuid after_item,
+                       int64_t after_generation, int limit, struct qr_index_extent *ret_extents, size_t *ret_count,
+                       qr_err *err);
+/* The models of which there are vectors, at most `limit`. */
+qr_rc qr_index_models(struct qr_index_set *set, qr_uuid base_id, int limit, int64_t *ret_models, size_t *ret_count,
+                      qr_err *err);
 
 /* ---- searching ---- */
 
@@ -196,7 +215,7 @@ qr_rc qr_index_count_words(struct qr_index_set *set, qr_uuid base_id, const qr_s
                            int64_t *ret_counts, struct qr_index_totals *ret_totals, qr_err *err);
 /* The languages of what is in the store. */
 qr_rc qr_index_languages(struct qr_index_set *set, qr_uuid base_id, qr_languages *ret_languages, qr_err *err);
-/* By cosine, exact. Vectors of another dimension are passed over. */
-qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, const float *vector, int dimension, int limit,
-                             qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
-                             qr_err *err);
+/* By cosine, exact. Vectors of another model or dimension are passed over. */
+qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, struct qr_vector_space space,
+                             const float *vector, int limit, qr_index_filter_fn *filter, void *arg,
+                             struct qr_index_hit *ret_hits, size_t *ret_count, qr_err *err);

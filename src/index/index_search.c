@@ -43,17 +43,17 @@ qr_rc qr_index_search_query(struct qr_index_set *set, qr_uuid base_id, struct qr
     return QR_OK;
 }
 
-qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, const float *vector, int dimension, int limit,
-                             qr_index_filter_fn *filter, void *arg, struct qr_index_hit *ret_hits, size_t *ret_count,
-                             qr_err *err)
+qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, struct qr_vector_space space,
+                             const float *vector, int limit, qr_index_filter_fn *filter, void *arg,
+                             struct qr_index_hit *ret_hits, size_t *ret_count, qr_err *err)
 {
-    if (dimension < 1) {
+    if (space.dimension < 1) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "a vector has at least one dimension");
     }
     struct rows_search request = {
         .base_id = base_id,
         .vector = vector,
-        .dimension = dimension,
+        .space = space,
         .limit = limit,
         .filter = filter,
         .filter_arg = arg,

@@ -73,6 +73,15 @@ qr_rc qr_index_rows_collect_extents(struct qr_rows *rows, struct rows_extents *r
     return qr_rows_end(rows, err);
 }
 
+qr_rc qr_index_rows_collect_models(struct qr_rows *rows, struct rows_models *request, qr_err *err)
+{
+    request->ret_count = 0;
+    while (request->ret_count < (size_t)request->limit && qr_rows_next(rows)) {
+        request->ret_models[request->ret_count++] = qr_rows_i64(rows, 0);
+    }
+    return qr_rows_end(rows, err);
+}
+
 void qr_index_rows_stamp(struct qr_rows *rows, struct rows_store *request)
 {
     qr_str stamp = qr_rows_next(rows) ? qr_rows_str(rows, 0) : QR_STR("");
@@ -88,6 +97,16 @@ struct qr_index_hit qr_index_rows_hit(const struct qr_rows *rows)
         .generation = qr_rows_i64(rows, 1),
         .ordinal = qr_rows_i64(rows, 2),
     };
+}
+
+bool qr_index_is_kept_model(const struct rows_models *request, int64_t model)
+{
+    for (size_t i = 0; i < QR_COUNT(request->kept); i++) {
+        if (request->kept[i] == model) {
+            return true;
+        }
+    }
+    return false;
 }
 
 qr_rc qr_index_fail_no_chunk(const struct rows_vectors *request, const struct qr_chunk_vector *vector, qr_err *err)

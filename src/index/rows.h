@@ -22,7 +22,7 @@ struct rows_write {
 struct rows_vectors {
     qr_uuid base_id, item_id;
     int64_t generation;
-    int dimension;
+    struct qr_vector_space space;
     const struct qr_chunk_vector *vectors;
     size_t count;
 };
@@ -33,6 +33,18 @@ struct rows_delete {
     size_t count;
     int64_t kept_generations[2]; /* 0 = none */
     size_t ret_done;             /* so many items have nothing left; one transaction takes a limited number of rows */
+};
+
+enum { KEPT_MODELS_MAX = 3 };
+
+/* Of the models of a base: which there are, or which are to stay. */
+struct rows_models {
+    qr_uuid base_id;
+    int64_t kept[KEPT_MODELS_MAX]; /* 0 = none */
+    int limit;
+    int64_t *ret_models;
+    size_t ret_count;
+    bool ret_more; /* there is more to be done in a further transaction */
 };
 
 /* One that a base has to itself: its stamp, what is left to be done. */
@@ -48,6 +60,7 @@ struct rows_store {
 struct rows_chunks {
     qr_uuid base_id, item_id;
     int64_t generation, from_ordinal;
+    int64_t model;
     bool without_vector;
     int limit;
     struct qr_arena *arena;
@@ -57,7 +70,7 @@ struct rows_chunks {
 
 struct rows_extents {
     qr_uuid base_id, after_item;
-    int64_t after_generation;
+    int64_t after_generation, model;
     int limit;
     struct qr_index_extent *ret_extents;
     size_t ret_count;
@@ -71,8 +84,8 @@ struct rows_search {
     struct qr_text_query *query; /* of text */
     struct word_counts *counts;  /* SQLite: what is remembered of the store */
     struct row_lengths *lengths;
-    const float *vector;         /* of vectors */
-    int dimension;
+    const float *vector; /* of vectors */
+    struct qr_vector_space space;
     int limit;
     qr_index_filter_fn *filter;
     void *filter_arg;
@@ -103,6 +116,7 @@ struct rows_driver {
     qr_tx_fn *write_chunks;
     qr_tx_fn *write_vectors;
     qr_tx_fn *delete_items; /* also of all generations but two */
+    qr_tx_fn *keep_models;  /* rows_models */
     /* Brings what lags behind the rows up to them. NULL = nothing does. */
     qr_tx_fn *catch_up; /* rows_store */
     /* After its durable commit everything before it is durable and caught up. */
@@ -113,6 +127,7 @@ struct rows_driver {
 
     qr_tx_fn *chunks;
     qr_tx_fn *extents;
+    qr_tx_fn *models; /* rows_models */
     qr_tx_fn *search_text;
     qr_tx_fn *search_vector;
     qr_tx_fn *fits;
@@ -122,6 +137,9 @@ struct rows_driver {
 extern const struct rows_driver qr_rows_sqlite;
 extern const struct rows_driver qr_rows_postgres;
 qr_tx_fn qr_rows_sqlite_search_text, qr_rows_sqlite_search_vector, qr_rows_sqlite_fits, qr_rows_sqlite_count_words;
+
+/* What is to be added to a chunk's id to get that of its vector, on SQLite; 0 where there is none of the model. */
+qr_rc qr_rows_sqlite_vector_offset(struct qr_tx *tx, int64_t model, int64_t *ret_offset, qr_err *err);
 
 extern const struct qr_migration qr_rows_sqlite_migrations[];
 extern const size_t qr_rows_sqlite_migration_count;
@@ -146,9 +164,12 @@ struct qr_val qr_index_vector_val(const struct qr_chunk_vector *vector, int dime
 qr_rc qr_index_rows_collect(struct qr_rows *rows, struct rows_chunks *request, qr_err *err);
 /* Collects the rows (item, generation, chunks, vectors, failures); closes it. */
 qr_rc qr_index_rows_collect_extents(struct qr_rows *rows, struct rows_extents *request, qr_err *err);
+/* Collects the models in the first column; closes it. */
+qr_rc qr_index_rows_collect_models(struct qr_rows *rows, struct rows_models *request, qr_err *err);
 /* The stamp in the first row, "" where there is none. */
 void qr_index_rows_stamp(struct qr_rows *rows, struct rows_store *request);
 /* The hit in the columns (item, generation, ordinal), without its score. */
 struct qr_index_hit qr_index_rows_hit(const struct qr_rows *rows);
+bool qr_index_is_kept_model(const struct rows_models *request, int64_t model);
 /* A vector has no chunk to belong to. */
 qr_rc qr_index_fail_no_chunk(const struct rows_vectors *request, const struct qr_chunk_vector *vector, qr_err *err);

@@ -180,19 +180,20 @@ static qr_rc write_chunks(struct qr_tx *tx, void *arg, qr_err *err)
 static qr_rc write_vectors(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct rows_vectors *request = arg;
+    const int dimension = request->space.dimension;
     for (size_t i = 0; i < request->count; i++) {
         const struct qr_chunk_vector *vector = &request->vectors[i];
         int64_t changes;
         QR_TRY(qr_tx_exec(tx,
-                          "INSERT INTO index_vector (base_id, item_id, generation, ordinal, dimension, vector) "
-                          "SELECT base_id, item_id, generation, ordinal, ?5, ?6 FROM index_chunk "
+                          "INSERT INTO index_vector (base_id, model, item_id, generation, ordinal, dimension, vector) "
+                          "SELECT base_id, ?7, item_id, generation, ordinal, ?5, ?6 FROM index_chunk "
                           "WHERE base_id = ?1 AND item_id = ?2 AND generation = ?3 AND ordinal = ?4 "
-                          "ON CONFLICT (base_id, item_id, generation, ordinal) "
+                          "ON CONFLICT (base_id, model, item_id, generation, ordinal) "
                           "DO UPDATE SET dimension = excluded.dimension, vector = excluded.vector",
                           QR_VALS(rows_id_val(&request->base_id), rows_id_val(&request->item_id),
                                   qr_val_i64(request->generation), qr_val_i64(vector->ordinal),
-                                  qr_val_i64(vector->vector ? request->dimension : 0),
-                                  qr_index_vector_val(vector, request->dimension)),
+                                  qr_val_i64(vector->vector ? dimension : 0), qr_index_vector_val(vector, dimension),
+                                  qr_val_i64(request->space.model)),
                           &changes, err));
         if (changes == 0) {
             return qr_index_fail_no_chunk(request, vector, err);
@@ -218,24 +219,42 @@ static qr_rc delete_items(struct qr_tx *tx, void *arg, qr_err *err)
     return QR_OK;
 }
 
+static qr_rc keep_models(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_models *request = arg;
+    int64_t deleted;
+    QR_TRY(
+        qr_tx_exec(tx,
+                   "DELETE FROM index_vector WHERE base_id = ?1 AND (model, item_id, generation, ordinal) IN (SELECT "
+                   "model, item_id, generation, ordinal FROM index_vector WHERE base_id = ?1 AND model <> ?2 AND "
+                   "model <> ?3 AND model <> ?4 LIMIT ?5)",
+                   QR_VALS(rows_id_val(&request->base_id), qr_val_i64(request->kept[0]), qr_val_i64(request->kept[1]),
+                           qr_val_i64(request->kept[2]), qr_val_i64(DROP_ROWS_MAX)),
+                   &deleted, err));
+    request->ret_more = deleted == DROP_ROWS_MAX;
+    return QR_OK;
+}
+
 /* ---- reading ---- */
 
+/* The vectors are those of the model ?1. */
 #define CHUNKS_WITH_VECTORS                                                                                            \
-    " FROM index_chunk c LEFT JOIN index_vector v ON v.base_id = c.base_id AND v.item_id = c.item_id AND "             \
-    "v.generation = c.generation AND v.ordinal = c.ordinal "
+    " FROM index_chunk c LEFT JOIN index_vector v ON v.base_id = c.base_id AND v.model = ?1 AND "                      \
+    "v.item_id = c.item_id AND v.generation = c.generation AND v.ordinal = c.ordinal "
 
 static qr_rc chunks(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct rows_chunks *request = arg;
     QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows,
-                       "SELECT " ROWS_CHUNK_COLUMNS CHUNKS_WITH_VECTORS
-                       "WHERE c.base_id = ?1 AND c.item_id = ?2 AND c.generation = ?3 AND c.ordinal >= ?4 "
-                       "AND (?5 = 0 OR v.ordinal IS NULL) ORDER BY c.ordinal LIMIT ?6",
-                       QR_VALS(rows_id_val(&request->base_id), rows_id_val(&request->item_id),
-                               qr_val_i64(request->generation), qr_val_i64(request->from_ordinal),
-                               qr_val_i64(request->without_vector), qr_val_i64(request->limit)),
-                       err));
+    QR_TRY(
+        qr_tx_query(tx, &rows,
+                    "SELECT " ROWS_CHUNK_COLUMNS CHUNKS_WITH_VECTORS
+                    "WHERE c.base_id = ?2 AND c.item_id = ?3 AND c.generation = ?4 AND c.ordinal >= ?5 "
+                    "AND (?6 = 0 OR v.ordinal IS NULL) ORDER BY c.ordinal LIMIT ?7",
+                    QR_VALS(qr_val_i64(request->model), rows_id_val(&request->base_id), rows_id_val(&request->item_id),
+                            qr_val_i64(request->generation), qr_val_i64(request->from_ordinal),
+                            qr_val_i64(request->without_vector), qr_val_i64(request->limit)),
+                    err));
     return qr_index_rows_collect(&rows, request, err);
 }
 
@@ -246,12 +265,27 @@ static qr_rc extents(struct qr_tx *tx, void *arg, qr_err *err)
     QR_TRY(qr_tx_query(tx, &rows,
                        "SELECT c.item_id, c.generation, count(*), count(nullif(v.dimension, 0)), "
                        "count(v.dimension) - count(nullif(v.dimension, 0)) " CHUNKS_WITH_VECTORS
-                       "WHERE c.base_id = ?1 AND (c.item_id, c.generation) > (?2, ?3) "
-                       "GROUP BY c.item_id, c.generation ORDER BY c.item_id, c.generation LIMIT ?4",
-                       QR_VALS(rows_id_val(&request->base_id), rows_id_val(&request->after_item),
-                               qr_val_i64(request->after_generation), qr_val_i64(request->limit)),
+                       "WHERE c.base_id = ?2 AND (c.item_id, c.generation) > (?3, ?4) "
+                       "GROUP BY c.item_id, c.generation ORDER BY c.item_id, c.generation LIMIT ?5",
+                       QR_VALS(qr_val_i64(request->model), rows_id_val(&request->base_id),
+                               rows_id_val(&request->after_item), qr_val_i64(request->after_generation),
+                               qr_val_i64(request->limit)),
                        err));
     return qr_index_rows_collect_extents(&rows, request, err);
+}
+
+/* Each is the first behind the one before: a look into the key, not at every vector. */
+static qr_rc models(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_models *request = arg;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows,
+                       "WITH RECURSIVE known (model) AS (SELECT min(model) FROM index_vector WHERE base_id = ?1 UNION "
+                       "ALL SELECT (SELECT min(v.model) FROM index_vector v WHERE v.base_id = ?1 AND v.model > "
+                       "known.model) FROM known WHERE known.model IS NOT NULL) "
+                       "SELECT model FROM known WHERE model IS NOT NULL LIMIT ?2",
+                       QR_VALS(rows_id_val(&request->base_id), qr_val_i64(request->limit)), err));
+    return qr_index_rows_collect_models(&rows, request, err);
 }
 
 /* ---- searching ---- */
@@ -362,16 +396,17 @@ static qr_rc count_words(struct qr_tx *tx, void *arg, qr_err *err)
 static qr_rc compare_page(struct qr_tx *tx, const struct rows_search *request, const struct cosine *cosine,
                           struct hits *hits, struct qr_index_hit *after, bool *ret_more, qr_err *err)
 {
-    const int64_t count = 1 + VECTOR_PAGE_BYTES / ((int64_t)request->dimension * (int64_t)sizeof(float));
+    const int dimension = request->space.dimension;
+    const int64_t count = 1 + VECTOR_PAGE_BYTES / ((int64_t)dimension * (int64_t)sizeof(float));
     int64_t seen = 0;
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
                        "SELECT item_id, generation, ordinal, vector FROM index_vector "
-                       "WHERE base_id = ?1 AND dimension = ?2 AND (item_id, generation, ordinal) > (?3, ?4, ?5) "
-                       "ORDER BY item_id, generation, ordinal LIMIT ?6",
-                       QR_VALS(rows_id_val(&request->base_id), qr_val_i64(request->dimension),
-                               rows_id_val(&after->item_id), qr_val_i64(after->generation), qr_val_i64(after->ordinal),
-                               qr_val_i64(count)),
+                       "WHERE base_id = ?1 AND model = ?7 AND dimension = ?2 AND "
+                       "(item_id, generation, ordinal) > (?3, ?4, ?5) ORDER BY item_id, generation, ordinal LIMIT ?6",
+                       QR_VALS(rows_id_val(&request->base_id), qr_val_i64(dimension), rows_id_val(&after->item_id),
+                               qr_val_i64(after->generation), qr_val_i64(after->ordinal), qr_val_i64(count),
+                               qr_val_i64(request->space.model)),
                        err));
     while (qr_rows_next(&rows)) {
         struct qr_index_hit hit = qr_index_rows_hit(&rows);
@@ -392,7 +427,7 @@ static qr_rc search_vector(struct qr_tx *tx, void *arg, qr_err *err)
     struct hits hits;
     qr_hits_init(&hits, request->ret_hits, request->limit, request->filter, request->filter_arg);
     QR_CLEANUP(qr_cosine_done) struct cosine cosine = {0};
-    QR_TRY(qr_cosine_init(&cosine, request->vector, request->dimension, err));
+    QR_TRY(qr_cosine_init(&cosine, request->vector, request->space.dimension, err));
     struct qr_index_hit after = {.ordinal = -1};
     bool more = true;
     while (more) {
@@ -408,6 +443,7 @@ const struct rows_driver qr_rows_postgres = {
     .write_chunks = write_chunks,
     .write_vectors = write_vectors,
     .delete_items = delete_items,
+    .keep_models = keep_models,
     .sync = sync,
     .load_stamp = load_stamp,
     .save_stamp = save_stamp,
@@ -415,6 +451,7 @@ const struct rows_driver qr_rows_postgres = {
     .drop = drop,
     .chunks = chunks,
     .extents = extents,
+    .models = models,
     .search_text = search_text,
     .search_vector = search_vector,
     .fits = fits,

@@ -5,7 +5,9 @@
  *     they are synced (X6): FTS5 writes a segment whenever a savepoint or a commit comes, and a segment a document costs many
  *     times the document.
  * R3  FTS5 keeps no text of its own: to forget a row it reads the row. So the row goes after its FTS5 entry, in the same
- *     transaction. */
+ *     transaction.
+ * R4  Each model has a slot. A vector's id is its slot, then the id of its chunk: so the vectors of a model stand beside each
+ *     other in the order of their chunks, and are found without an index. */
 #include "index/rows.h"
 #include "index/tokenizer.h"
 #include "index/words.h"
@@ -14,7 +16,9 @@
 
 enum {
     DELETE_ROWS_MAX = 160,          /* in one transaction: others may write in between */
-    CATCH_UP_BYTES_MAX = 256 << 10, /* the same for FTS5, and as much as makes a segment worth it */
+    CATCH_UP_BYTES_MAX = 160 << 10, /* the same for FTS5, and as much as makes a segment worth it */
+    DELETE_VECTORS_MAX = 500,
+    SLOT_SHIFT = 48, /* R4: ids of chunks are below it */
 };
 
 const struct qr_migration qr_rows_sqlite_migrations[] = {
@@ -50,6 +54,14 @@ const struct qr_migration qr_rows_sqlite_migrations[] = {
             "content_rowid='id', tokenize='quire');"
             "INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('rank', 'bm25(4.0, 2.0, 1.0)');"
             "UPDATE store SET fts_upto = 0;",
+    },
+    {
+        .name = "models",
+        /* R4; of the vectors from before nobody knows the model: a rebuild, which the version asks for, takes them from the
+         * cache */
+        .sql = "CREATE TABLE vector_model (slot INTEGER PRIMARY KEY, model INTEGER NOT NULL UNIQUE) STRICT;"
+               "DELETE FROM chunk_vector;"
+               "UPDATE store SET tokenizer = 0;",
     },
 };
 const size_t qr_rows_sqlite_migration_count = QR_COUNT(qr_rows_sqlite_migrations);
@@ -178,7 +190,8 @@ static qr_rc delete_doomed(struct qr_tx *tx, struct doomed *doomed, qr_err *err)
     QR_TRY(forget_text(tx, doomed, err)); /* R3 */
     for (size_t i = 0; i < doomed->count; i++) {
         const struct qr_val id = qr_val_i64(doomed->ids[i]);
-        QR_TRY(qr_tx_exec(tx, "DELETE FROM chunk_vector WHERE id = ?1", &id, 1, NULL, err));
+        QR_TRY(qr_tx_exec(tx, "DELETE FROM chunk_vector WHERE id IN (SELECT (slot << 48) + ?1 FROM vector_model)", &id,
+                          1, NULL, err));
         QR_TRY(qr_tx_exec(tx, "DELETE FROM chunk_row WHERE id = ?1", &id, 1, NULL, err));
     }
     return QR_OK;
@@ -264,24 +277,79 @@ static qr_rc write_chunks(struct qr_tx *tx, void *arg, qr_err *err)
     return note_languages(tx, languages, err);
 }
 
+/* ---- vectors (R4) ---- */
+
+qr_rc qr_rows_sqlite_vector_offset(struct qr_tx *tx, int64_t model, int64_t *ret_offset, qr_err *err)
+{
+    int64_t slot = 0;
+    QR_TRY(qr_tx_get_i64(tx, "SELECT slot FROM vector_model WHERE model = ?1", QR_VALS(qr_val_i64(model)), NULL, &slot,
+                         err));
+    *ret_offset = slot << SLOT_SHIFT;
+    return QR_OK;
+}
+
+static qr_rc make_vector_offset(struct qr_tx *tx, int64_t model, int64_t *ret_offset, qr_err *err)
+{
+    QR_TRY(qr_tx_exec(tx,
+                      "INSERT INTO vector_model (slot, model) SELECT coalesce(max(slot), 0) + 1, ?1 FROM vector_model "
+                      "WHERE true ON CONFLICT (model) DO NOTHING",
+                      QR_VALS(qr_val_i64(model)), NULL, err));
+    return qr_rows_sqlite_vector_offset(tx, model, ret_offset, err);
+}
+
 static qr_rc write_vectors(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct rows_vectors *request = arg;
+    const int dimension = request->space.dimension;
+    int64_t offset;
+    QR_TRY(make_vector_offset(tx, request->space.model, &offset, err));
     for (size_t i = 0; i < request->count; i++) {
         const struct qr_chunk_vector *vector = &request->vectors[i];
         int64_t changes;
         QR_TRY(qr_tx_exec(tx,
-                          "INSERT INTO chunk_vector (id, dimension, vector) SELECT id, ?4, ?5 FROM chunk_row "
+                          "INSERT INTO chunk_vector (id, dimension, vector) SELECT id + ?6, ?4, ?5 FROM chunk_row "
                           "WHERE item_id = ?1 AND generation = ?2 AND ordinal = ?3 "
                           "ON CONFLICT (id) DO UPDATE SET dimension = excluded.dimension, vector = excluded.vector",
                           QR_VALS(rows_id_val(&request->item_id), qr_val_i64(request->generation),
-                                  qr_val_i64(vector->ordinal), qr_val_i64(vector->vector ? request->dimension : 0),
-                                  qr_index_vector_val(vector, request->dimension)),
+                                  qr_val_i64(vector->ordinal), qr_val_i64(vector->vector ? dimension : 0),
+                                  qr_index_vector_val(vector, dimension), qr_val_i64(offset)),
                           &changes, err));
         if (changes == 0) {
             return qr_index_fail_no_chunk(request, vector, err);
         }
     }
+    return QR_OK;
+}
+
+/* A slot whose model is not to be kept; 0 = there is none. */
+static qr_rc find_doomed_slot(struct qr_tx *tx, const struct rows_models *request, int64_t *ret_slot, qr_err *err)
+{
+    *ret_slot = 0;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT slot, model FROM vector_model ORDER BY slot", QR_NO_VALS, err));
+    while (*ret_slot == 0 && qr_rows_next(&rows)) {
+        *ret_slot = qr_index_is_kept_model(request, qr_rows_i64(&rows, 1)) ? 0 : qr_rows_i64(&rows, 0);
+    }
+    return qr_rows_end(&rows, err);
+}
+
+static qr_rc keep_models(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_models *request = arg;
+    int64_t slot, deleted;
+    request->ret_more = false;
+    QR_TRY(find_doomed_slot(tx, request, &slot, err));
+    if (slot == 0) {
+        return QR_OK;
+    }
+    QR_TRY(qr_tx_exec(
+        tx, "DELETE FROM chunk_vector WHERE id IN (SELECT id FROM chunk_vector WHERE id >= ?1 AND id < ?2 LIMIT ?3)",
+        QR_VALS(qr_val_i64(slot << SLOT_SHIFT), qr_val_i64((slot + 1) << SLOT_SHIFT), qr_val_i64(DELETE_VECTORS_MAX)),
+        &deleted, err));
+    if (deleted < DELETE_VECTORS_MAX) {
+        QR_TRY(qr_tx_exec(tx, "DELETE FROM vector_model WHERE slot = ?1", QR_VALS(qr_val_i64(slot)), NULL, err));
+    }
+    request->ret_more = true;
     return QR_OK;
 }
 
@@ -317,14 +385,16 @@ static qr_rc load_languages(struct qr_tx *tx, void *arg, qr_err *err)
 static qr_rc chunks(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct rows_chunks *request = arg;
+    int64_t offset;
+    QR_TRY(qr_rows_sqlite_vector_offset(tx, request->model, &offset, err));
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
-                       "SELECT " ROWS_CHUNK_COLUMNS " FROM chunk_row c LEFT JOIN chunk_vector v ON v.id = c.id "
+                       "SELECT " ROWS_CHUNK_COLUMNS " FROM chunk_row c LEFT JOIN chunk_vector v ON v.id = c.id + ?6 "
                        "WHERE c.item_id = ?1 AND c.generation = ?2 AND c.ordinal >= ?3 "
                        "AND (?4 = 0 OR v.id IS NULL) ORDER BY c.ordinal LIMIT ?5",
                        QR_VALS(rows_id_val(&request->item_id), qr_val_i64(request->generation),
                                qr_val_i64(request->from_ordinal), qr_val_i64(request->without_vector),
-                               qr_val_i64(request->limit)),
+                               qr_val_i64(request->limit), qr_val_i64(offset)),
                        err));
     return qr_index_rows_collect(&rows, request, err);
 }
@@ -332,23 +402,37 @@ static qr_rc chunks(struct qr_tx *tx, void *arg, qr_err *err)
 static qr_rc extents(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct rows_extents *request = arg;
+    int64_t offset;
+    QR_TRY(qr_rows_sqlite_vector_offset(tx, request->model, &offset, err));
     QR_ROWS(rows);
-    QR_TRY(qr_tx_query(
-        tx, &rows,
-        "SELECT c.item_id, c.generation, count(*), count(nullif(v.dimension, 0)), "
-        "count(v.dimension) - count(nullif(v.dimension, 0)) "
-        "FROM chunk_row c LEFT JOIN chunk_vector v ON v.id = c.id "
-        "WHERE (c.item_id, c.generation) > (?1, ?2) GROUP BY c.item_id, c.generation "
-        "ORDER BY c.item_id, c.generation LIMIT ?3",
-        QR_VALS(rows_id_val(&request->after_item), qr_val_i64(request->after_generation), qr_val_i64(request->limit)),
-        err));
+    QR_TRY(qr_tx_query(tx, &rows,
+                       "SELECT c.item_id, c.generation, count(*), count(nullif(v.dimension, 0)), "
+                       "count(v.dimension) - count(nullif(v.dimension, 0)) "
+                       "FROM chunk_row c LEFT JOIN chunk_vector v ON v.id = c.id + ?4 "
+                       "WHERE (c.item_id, c.generation) > (?1, ?2) GROUP BY c.item_id, c.generation "
+                       "ORDER BY c.item_id, c.generation LIMIT ?3",
+                       QR_VALS(rows_id_val(&request->after_item), qr_val_i64(request->after_generation),
+                               qr_val_i64(request->limit), qr_val_i64(offset)),
+                       err));
     return qr_index_rows_collect_extents(&rows, request, err);
+}
+
+static qr_rc models(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rows_models *request = arg;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows,
+                       "SELECT model FROM vector_model m WHERE EXISTS (SELECT 1 FROM chunk_vector v WHERE "
+                       "v.id >= m.slot << 48 AND v.id < (m.slot + 1) << 48) ORDER BY model LIMIT ?1",
+                       QR_VALS(qr_val_i64(request->limit)), err));
+    return qr_index_rows_collect_models(&rows, request, err);
 }
 
 const struct rows_driver qr_rows_sqlite = {
     .write_chunks = write_chunks,
     .write_vectors = write_vectors,
     .delete_items = delete_items,
+    .keep_models = keep_models,
     .catch_up = catch_up,
     .sync = catch_up, /* X6; each commit is written, and a durable one syncs the log with all commits before it */
     .load_stamp = load_stamp,
@@ -356,6 +440,7 @@ const struct rows_driver qr_rows_sqlite = {
     .load_languages = load_languages,
     .chunks = chunks,
     .extents = extents,
+    .models = models,
     .search_text = qr_rows_sqlite_search_text,
     .search_vector = qr_rows_sqlite_search_vector,
     .fits = qr_rows_sqlite_fits,

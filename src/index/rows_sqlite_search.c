@@ -230,12 +230,15 @@ qr_rc qr_rows_sqlite_search_vector(struct qr_tx *tx, void *arg, qr_err *err)
     struct hits hits;
     qr_hits_init(&hits, request->ret_hits, request->limit, request->filter, request->filter_arg);
     QR_CLEANUP(qr_cosine_done) struct cosine cosine = {0};
-    QR_TRY(qr_cosine_init(&cosine, request->vector, request->dimension, err));
+    QR_TRY(qr_cosine_init(&cosine, request->vector, request->space.dimension, err));
+    int64_t offset;
+    QR_TRY(qr_rows_sqlite_vector_offset(tx, request->space.model, &offset, err));
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
                        "SELECT c.item_id, c.generation, c.ordinal, v.vector FROM chunk_vector v "
-                       "CROSS JOIN chunk_row c ON c.id = v.id WHERE v.dimension = ?1",
-                       QR_VALS(qr_val_i64(request->dimension)), err));
+                       "CROSS JOIN chunk_row c ON c.id = v.id - ?2 WHERE v.id >= ?2 AND v.id < ?2 + (1 << 48) "
+                       "AND v.dimension = ?1",
+                       QR_VALS(qr_val_i64(request->space.dimension), qr_val_i64(offset)), err));
     while (qr_rows_next(&rows)) {
         struct qr_index_hit hit = qr_index_rows_hit(&rows);
         if (qr_hits_may_show(&hits, hit.item_id, hit.generation)) {

@@ -16,7 +16,7 @@ struct index_store {
     struct qr_db *db;         /* belongs to whoever opens or closes it; may be used while taken */
     struct word_counts words; /* these two have locks of their own; not of PostgreSQL */
     struct row_lengths lengths;
-    struct made_rows made;    /* belongs to the write transaction */
+    struct made_rows made; /* belongs to the write transaction */
 
     /* under the set's lock */
     enum store_state state;

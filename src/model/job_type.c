@@ -21,6 +21,7 @@ static const struct qr_job_type_info types[] = {
     [QR_JOB_DELETE_SUBTREE] = {"delete-subtree", QR_QUEUE_DELETE, false, 0},
     [QR_JOB_DELETE_BASE] = {"delete-base", QR_QUEUE_DELETE, false, 0},
     [QR_JOB_PURGE] = {"purge", QR_QUEUE_DELETE, false, 60 * MINUTE_MS},
+    [QR_JOB_BUILD_VECTORS] = {"build-vectors", QR_QUEUE_EMBED, false, 60 * MINUTE_MS},
 };
 
 const struct qr_job_type_info *qr_job_type_info(enum qr_job_type type)

@@ -16,6 +16,7 @@ enum qr_job_type {
     QR_JOB_DELETE_SUBTREE,
     QR_JOB_DELETE_BASE,
     QR_JOB_PURGE,
+    QR_JOB_BUILD_VECTORS,
     QR_JOB_TYPE_END,
 };
 

@@ -92,6 +92,8 @@ struct qr_stage_result {
     struct qr_new_asset *assets;
     size_t asset_count;
     int64_t chunk_count, token_count; /* from CHUNKS on */
+    int64_t vector_epoch;             /* of the base, when the stage began: from INDEX on */
+    bool lacks_wanted_vectors;        /* of the model that is being built: those of the live one are there */
     struct qr_warning *warnings;
     size_t warning_count;
 };
@@ -105,6 +107,16 @@ struct qr_raise_part {
     size_t count;
     const char *reason; /* "reindex", "retry", "restore" */
     bool only_failed;   /* those that are not failed any more are left alone; else roots that are not at rest */
+};
+
+/* ---- build-vectors ---- */
+
+/* Every live chunk has its vector of the wanted model, as far as it was known when the base had these numbers, and all of it
+ * is durable. */
+struct qr_switch_part {
+    int64_t vector_epoch, build_missed;
+    int64_t failed_count; /* chunks that cannot be embedded */
+    bool has_switched;    /* the plan's answer: the wanted model is the live one; else there is more to be built */
 };
 
 /* ---- refresh-source ---- */

@@ -111,17 +111,36 @@ void qr_write_meaning(const struct qr_searching *searching, struct qr_buf *out)
     }
 }
 
-static qr_rc embed(const struct qr_searching *searching, struct qr_provider *provider, qr_str text,
-                   const float **ret_vector, qr_err *err)
+static qr_rc copy_vector(const struct qr_searching *searching, const struct qr_embed_work *work,
+                         struct qr_searched_base *base, qr_err *err)
 {
-    struct qr_embedding embedding = {
-        .vector = qr_arena_array(searching->arena, (size_t)provider->dimension, sizeof *embedding.vector)};
-    if (!embedding.vector) {
+    if (work->inputs[0].state != QR_INPUT_DONE) {
+        return qr_fail(err, QR_CODE_EMBEDDING_FAILED, "the query has no vector");
+    }
+    float *vector = qr_arena_array(searching->arena, (size_t)work->dimension, sizeof *vector);
+    if (!vector) {
         return qr_search_out_of_memory(err);
     }
-    QR_TRY(provider->embed(provider, &text, 1, &embedding, err));
-    *ret_vector = embedding.vector;
-    return embedding.has_failed ? qr_fail(err, QR_CODE_EMBEDDING_FAILED, "the query has no vector") : QR_OK;
+    memcpy(vector, work->inputs[0].vector, (size_t)work->dimension * sizeof *vector);
+    base->query_vector = vector;
+    base->dimension = work->dimension;
+    return QR_OK;
+}
+
+/* Before all documents that wait, and not for longer than a person does. */
+static qr_rc embed(const struct qr_searching *searching, struct qr_searched_base *base, qr_str text, qr_err *err)
+{
+    const struct qr_search *search = searching->search;
+    const struct qr_clock *clock = search->clock ? search->clock : qr_clock_system();
+    const int64_t wait_ms = search->model_wait_ms ? search->model_wait_ms : QR_MODEL_WAIT_MS;
+    struct qr_embed_input input = {.text = text};
+    struct qr_embed_work work = {
+        .inputs = &input, .count = 1, .is_query = true, .deadline_mono_ms = qr_clock_mono_ms(clock) + wait_ms};
+    qr_embed_begin(base->batcher, &work);
+    qr_rc rc = qr_embed_wait(&work, err);
+    rc = rc == QR_OK ? copy_vector(searching, &work, base, err) : rc;
+    qr_embed_end(&work);
+    return rc;
 }
 
 static const struct qr_searched_base *base_with_same_vectors(const struct qr_searching *searching, size_t upto)
@@ -134,7 +153,7 @@ static const struct qr_searched_base *base_with_same_vectors(const struct qr_sea
     return NULL;
 }
 
-/* One call for all bases of a model. A provider that does not answer costs the leg, not the search. */
+/* Once for all bases of a model. A model that does not answer costs the leg, not the search. */
 static qr_rc embed_query(struct qr_searching *searching, qr_err *err)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
@@ -142,16 +161,16 @@ static qr_rc embed_query(struct qr_searching *searching, qr_err *err)
     QR_TRY(qr_buf_check(&text, err));
     for (size_t i = 0; i < searching->base_count && text.len; i++) {
         struct qr_searched_base *base = &searching->bases[i];
-        if (!base->provider) {
+        if (!base->batcher) {
             continue;
         }
         const struct qr_searched_base *same = base_with_same_vectors(searching, i);
-        const float *vector = NULL;
-        const qr_rc rc = same ? QR_OK : embed(searching, base->provider, qr_buf_str(&text), &vector, err);
+        const qr_rc rc = same ? QR_OK : embed(searching, base, qr_buf_str(&text), err);
         if (rc == QR_NOMEM) {
             return rc;
         }
-        base->query_vector = same ? same->query_vector : rc == QR_OK ? vector : NULL;
+        base->query_vector = same ? same->query_vector : base->query_vector;
+        base->dimension = same ? same->dimension : base->dimension;
         searching->answer->degraded |= base->query_vector ? 0 : QR_DEGRADED_VECTOR;
     }
     return QR_OK;
@@ -169,8 +188,9 @@ static qr_rc find_by_vector(void *arg, int depth, qr_index_filter_fn *filter, vo
 {
     const struct vector_leg *leg = arg;
     const struct qr_searched_base *base = leg->base;
-    return qr_index_search_vector(leg->searching->search->index, base->id, base->query_vector,
-                                  base->provider->dimension, depth, filter, filter_arg, ret_hits, ret_count, err);
+    const struct qr_vector_space space = {base->model, base->dimension};
+    return qr_index_search_vector(leg->searching->search->index, base->id, space, base->query_vector, depth, filter,
+                                  filter_arg, ret_hits, ret_count, err);
 }
 
 static void apply_threshold(struct qr_leg_hits *leg, double threshold)

@@ -13,8 +13,10 @@
 
 struct qr_searched_base {
     qr_uuid id;
-    struct qr_provider *provider; /* NULL = the base has no vectors */
-    const float *query_vector;    /* NULL = there is none */
+    struct qr_batcher *batcher; /* NULL = the base has no vectors */
+    int64_t model;              /* of its vectors */
+    const float *query_vector;  /* NULL = there is none */
+    int dimension;              /* of it */
     struct qr_scan scan;
     struct qr_leg_hits text, vector;
     size_t fitting_count; /* so many of the text's hits fit all of the query, those behind them a part */
@@ -23,7 +25,8 @@ struct qr_searched_base {
 /* Whether their vectors can be compared. */
 static inline bool qr_bases_share_vectors(const struct qr_searched_base *a, const struct qr_searched_base *b)
 {
-    return a->provider && b->provider && strcmp(a->provider->fingerprint, b->provider->fingerprint) == 0;
+    return a->batcher && b->batcher &&
+           strcmp(qr_batcher_provider(a->batcher)->fingerprint, qr_batcher_provider(b->batcher)->fingerprint) == 0;
 }
 
 struct qr_searching {
@@ -40,7 +43,7 @@ struct qr_searching {
     size_t scored_count;
 };
 
-/* Has the providers read the query, once for all rounds; says in the answer which do not. */
+/* Has the models read the query, once for all rounds; says in the answer which do not. */
 qr_rc qr_legs_begin(struct qr_searching *searching, qr_err *err);
 /* Fills in the hits of both legs of all bases, at most `wanted` of each; says in the answer what was left out. */
 qr_rc qr_legs_run(struct qr_searching *searching, int wanted, qr_err *err);

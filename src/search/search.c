@@ -37,7 +37,7 @@ static void choose_mode(struct qr_searching *searching)
     struct qr_search_answer *answer = searching->answer;
     size_t with_vectors = 0;
     for (size_t i = 0; i < searching->base_count; i++) {
-        with_vectors += searching->bases[i].provider != NULL;
+        with_vectors += searching->bases[i].batcher != NULL;
     }
     answer->mode = search->mode == QR_MODE_AUTO ? QR_MODE_HYBRID : search->mode;
     if (answer->mode == QR_MODE_TEXT) {
@@ -175,7 +175,7 @@ static qr_rc run(struct qr_searching *searching, qr_err *err)
 static qr_rc begin(struct qr_searching *searching, qr_err *err)
 {
     const struct qr_search *search = searching->search;
-    const struct qr_search_base one = {search->base_id, search->provider};
+    const struct qr_search_base one = {search->base_id, search->batcher, search->model};
     const struct qr_search_base *bases = search->base_count ? search->bases : &one;
     const size_t count = search->base_count ? search->base_count : 1;
     searching->bases = qr_arena_array(searching->arena, count, sizeof *searching->bases);
@@ -184,7 +184,7 @@ static qr_rc begin(struct qr_searching *searching, qr_err *err)
     }
     for (size_t i = 0; i < count; i++) {
         struct qr_searched_base *base = &searching->bases[i];
-        *base = (struct qr_searched_base){.id = bases[i].id, .provider = bases[i].provider};
+        *base = (struct qr_searched_base){.id = bases[i].id, .batcher = bases[i].batcher, .model = bases[i].model};
         searching->base_count++;
         QR_TRY(qr_scan_begin(&base->scan, search->db, search->memory, base->id, &searching->filter, searching->arena,
                              err));

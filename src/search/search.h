@@ -2,7 +2,7 @@
  * both; S1 to S3 of search/scan.h hold. */
 #pragma once
 
-#include "embed/provider.h"
+#include "embed/batcher.h"
 #include "search/filter.h"
 #include "search/fuse.h"
 #include "search/highlight.h"
@@ -10,7 +10,12 @@
 #include "search/visible.h"
 #include "store/bases.h"
 
-enum { QR_SEARCH_TOP_K_MAX = 100, QR_SEARCH_CONTEXT_MAX = 10, QR_QUERY_BYTES_MAX = 128 << 10 };
+enum {
+    QR_SEARCH_TOP_K_MAX = 100,
+    QR_SEARCH_CONTEXT_MAX = 10,
+    QR_QUERY_BYTES_MAX = 128 << 10,
+    QR_MODEL_WAIT_MS = 3000, /* longer nobody looks at an empty screen: then it is by words */
+};
 
 enum qr_search_mode { QR_MODE_AUTO, QR_MODE_TEXT, QR_MODE_VECTOR, QR_MODE_HYBRID, QR_MODE_COUNT };
 const char *qr_search_mode_name(enum qr_search_mode mode);
@@ -19,7 +24,8 @@ enum qr_search_mode qr_search_mode_find(const char *name);
 
 struct qr_search_base {
     qr_uuid id;
-    struct qr_provider *provider; /* NULL = the base has no vectors */
+    struct qr_batcher *batcher; /* of its model; NULL = the base has no vectors */
+    int64_t model;              /* of its vectors: qr_model_key */
 };
 
 enum { QR_SEARCH_BASES_MAX = 32 };
@@ -28,10 +34,13 @@ struct qr_search {
     struct qr_db *db;
     struct qr_index_set *index;
     struct qr_visible_memory *memory; /* NULL = each search begins with knowing nothing */
-    struct qr_provider *provider;     /* NULL = the base has no vectors */
+    struct qr_batcher *batcher;       /* of the base's model; NULL = it has no vectors */
+    int64_t model;                    /* of its vectors: qr_model_key */
     qr_uuid base_id;
-    const struct qr_search_base *bases; /* instead of the two above: several, searched as if they were one */
+    const struct qr_search_base *bases; /* instead of the three above: several, searched as if they were one */
     size_t base_count;                  /* at most QR_SEARCH_BASES_MAX */
+    const struct qr_clock *clock;       /* NULL = the system's */
+    int64_t model_wait_ms;              /* so long a model has time to read the query; 0 = QR_MODEL_WAIT_MS */
     qr_str query;                       /* valid UTF-8, at most QR_QUERY_BYTES_MAX */
     enum qr_search_mode mode;
     int top_k;        /* 1 to QR_SEARCH_TOP_K_MAX */

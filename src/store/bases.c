@@ -7,7 +7,7 @@
 
 #define COLUMNS                                                                                                        \
     "id, name, status, error_code, error_message, settings, version, vis_seq, event_seq, index_stamp, created_at, "    \
-    "updated_at"
+    "updated_at, live_embedding, previous_embedding, vector_epoch, build_missed, build_failed, build_job_id"
 
 const char *qr_base_status_name(enum qr_base_status status)
 {
@@ -34,8 +34,15 @@ static qr_rc read_base(const struct qr_rows *rows, struct qr_arena *arena, struc
         .index_stamp = qr_arena_copy(arena, qr_rows_str(rows, 9)),
         .created_ms = qr_rows_i64(rows, 10),
         .updated_ms = qr_rows_i64(rows, 11),
+        .live_embedding = qr_arena_copy(arena, qr_rows_str(rows, 12)),
+        .previous_embedding = qr_arena_copy(arena, qr_rows_str(rows, 13)),
+        .vector_epoch = qr_rows_i64(rows, 14),
+        .build_missed = qr_rows_i64(rows, 15),
+        .build_failed = qr_rows_i64(rows, 16),
+        .build_job_id = qr_rows_uuid(rows, 17),
     };
-    if (!base.name || !base.error_code || !base.error_message || !base.settings || !base.index_stamp) {
+    if (!base.name || !base.error_code || !base.error_message || !base.settings || !base.index_stamp ||
+        !base.live_embedding || !base.previous_embedding) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a base");
     }
     *ret_base = base;
@@ -176,6 +183,74 @@ qr_rc qr_base_set_stamp(struct qr_tx *tx, qr_uuid id, const char *stamp, qr_err 
 {
     return qr_tx_exec(tx, "UPDATE base SET index_stamp = ?2 WHERE id = ?1",
                       QR_VALS(qr_val_uuid(&id), qr_val_text(qr_str_of(stamp))), NULL, err);
+}
+
+/* ---- models ---- */
+
+static qr_rc read_embedding(const char *settings, struct qr_arena *arena, struct qr_embedding_settings *ret_embedding,
+                            int64_t *ret_key, qr_err *err)
+{
+    struct qr_settings parsed;
+    QR_TRY(qr_settings_parse_text(settings, arena, &parsed, err));
+    *ret_embedding = parsed.embedding;
+    *ret_key = qr_model_key(&parsed.embedding);
+    return QR_OK;
+}
+
+qr_rc qr_base_models(const struct qr_base *base, struct qr_arena *arena, struct qr_base_models *ret_models, qr_err *err)
+{
+    struct qr_base_models models;
+    QR_TRY(read_embedding(base->settings, arena, &models.wanted, &models.wanted_key, err));
+    models.live = models.wanted;
+    models.live_key = models.wanted_key;
+    if (qr_base_is_building(base)) {
+        QR_TRY(read_embedding(base->live_embedding, arena, &models.live, &models.live_key, err));
+    }
+    QR_TRY(read_embedding(base->previous_embedding, arena, &models.previous, &models.previous_key, err));
+    *ret_models = models;
+    return QR_OK;
+}
+
+qr_rc qr_base_set_models(struct qr_tx *tx, qr_uuid id, const char *live_embedding, const char *previous_embedding,
+                         qr_err *err)
+{
+    return qr_tx_exec(
+        tx,
+        "UPDATE base SET live_embedding = ?2, previous_embedding = ?3, vector_epoch = vector_epoch + 1 "
+        "WHERE id = ?1",
+        QR_VALS(qr_val_uuid(&id), qr_val_text(qr_str_of(live_embedding)), qr_val_text(qr_str_of(previous_embedding))),
+        NULL, err);
+}
+
+qr_rc qr_base_set_build(struct qr_tx *tx, qr_uuid id, qr_uuid job_id, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE base SET build_job_id = ?2 WHERE id = ?1",
+                      QR_VALS(qr_val_uuid(&id), qr_val_uuid(&job_id)), NULL, err);
+}
+
+qr_rc qr_base_set_build_failed(struct qr_tx *tx, qr_uuid id, int64_t chunk_count, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE base SET build_failed = ?2 WHERE id = ?1",
+                      QR_VALS(qr_val_uuid(&id), qr_val_i64(chunk_count)), NULL, err);
+}
+
+qr_rc qr_base_epoch(struct qr_tx *tx, qr_uuid id, int64_t *ret_epoch, qr_err *err)
+{
+    *ret_epoch = -1;
+    return qr_tx_get_i64(tx, "SELECT vector_epoch FROM base WHERE id = ?1", QR_VALS(qr_val_uuid(&id)), NULL, ret_epoch,
+                         err);
+}
+
+qr_rc qr_base_raise_epoch(struct qr_tx *tx, qr_uuid id, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE base SET vector_epoch = vector_epoch + 1 WHERE id = ?1", QR_VALS(qr_val_uuid(&id)),
+                      NULL, err);
+}
+
+qr_rc qr_base_raise_missed(struct qr_tx *tx, qr_uuid id, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE base SET build_missed = build_missed + 1 WHERE id = ?1", QR_VALS(qr_val_uuid(&id)),
+                      NULL, err);
 }
 
 qr_rc qr_base_remove(struct qr_tx *tx, qr_uuid id, qr_err *err)

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/uuid.h"
 #include "db/db.h"
+#include "model/model_key.h"
 
 /* Stored as these numbers: never renumber. */
 enum qr_base_status { QR_BASE_READY = 1, QR_BASE_FAILED = 2, QR_BASE_DELETING = 3 };
@@ -21,7 +22,30 @@ struct qr_base {
     int64_t vis_seq, event_seq;
     const char *index_stamp; /* the index store must carry the same; "" = it was never made */
     int64_t created_ms, updated_ms;
+    /* Settings say which model is wanted. Both are settings with an `embedding` and nothing else. */
+    const char *live_embedding;     /* what search uses, until the wanted one is built; "" = the wanted one */
+    const char *previous_embedding; /* what was live before, and is kept; "" = none */
+    int64_t
+        vector_epoch; /* rises when models change and when the index is made anew: who embedded before looks again */
+    int64_t build_missed; /* rises when something goes live without vectors of the wanted model: it was not all built */
+    int64_t build_failed; /* chunks that the last build could not embed */
+    qr_uuid build_job_id; /* the last build; all zero = none */
 };
+
+/* Whether the wanted model is not the live one yet. */
+static inline bool qr_base_is_building(const struct qr_base *base)
+{
+    return base->live_embedding[0] != '\0';
+}
+
+/* The models of a base: settings and keys, 0 = none. */
+struct qr_base_models {
+    struct qr_embedding_settings wanted, live, previous;
+    int64_t wanted_key, live_key, previous_key;
+};
+/* Everything pointed to is in the arena. */
+qr_rc qr_base_models(const struct qr_base *base, struct qr_arena *arena, struct qr_base_models *ret_models,
+                     qr_err *err);
 
 qr_rc qr_base_add(struct qr_tx *tx, qr_uuid id, qr_str name, qr_str settings, qr_err *err); /* `already_exists` */
 qr_rc qr_base_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, bool *ret_found, struct qr_base *ret_base,
@@ -37,6 +61,14 @@ qr_rc qr_base_set(struct qr_tx *tx, qr_uuid id, int64_t version, qr_str name, qr
 qr_rc qr_base_set_status(struct qr_tx *tx, qr_uuid id, enum qr_base_status status, const char *error_code,
                          const char *error_message, qr_err *err);
 qr_rc qr_base_set_stamp(struct qr_tx *tx, qr_uuid id, const char *stamp, qr_err *err);
+/* Which models are live and previous, as in struct qr_base; the epoch rises. */
+qr_rc qr_base_set_models(struct qr_tx *tx, qr_uuid id, const char *live_embedding, const char *previous_embedding,
+                         qr_err *err);
+qr_rc qr_base_set_build(struct qr_tx *tx, qr_uuid id, qr_uuid job_id, qr_err *err);
+qr_rc qr_base_set_build_failed(struct qr_tx *tx, qr_uuid id, int64_t chunk_count, qr_err *err);
+qr_rc qr_base_epoch(struct qr_tx *tx, qr_uuid id, int64_t *ret_epoch, qr_err *err); /* -1: the base is gone */
+qr_rc qr_base_raise_epoch(struct qr_tx *tx, qr_uuid id, qr_err *err);
+qr_rc qr_base_raise_missed(struct qr_tx *tx, qr_uuid id, qr_err *err);
 /* The row itself, after everything that belongs to it. */
 qr_rc qr_base_remove(struct qr_tx *tx, qr_uuid id, qr_err *err);
 qr_rc qr_base_has_items(struct qr_tx *tx, qr_uuid id, bool *ret_has, qr_err *err);

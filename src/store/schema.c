@@ -151,6 +151,48 @@ const struct qr_migration qr_schema_migrations[] = {
             "CREATE TABLE circuit (id BLOB PRIMARY KEY, url TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL, "
             "since INTEGER NOT NULL, next_try INTEGER NOT NULL) STRICT;",
     },
+    {
+        .name = "embedding_models",
+        /* store/models.h; and of a vector how much of its text it is of, 0 = all */
+        .sql = "CREATE TABLE embedding_model (fingerprint TEXT PRIMARY KEY, dimension INTEGER NOT NULL, "
+               "has_shortened INTEGER NOT NULL, added_at INTEGER NOT NULL) STRICT;"
+               "ALTER TABLE vector_cache ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;",
+    },
+    {
+        .name = "vector_use",
+        /* store/vectors.h, store/vector_rounds.h. Apart from the vectors, which would be written again with every change. */
+        .sql = "CREATE TABLE vector_use (key BLOB PRIMARY KEY, used_at INTEGER NOT NULL, size_bytes INTEGER NOT NULL, "
+               "round INTEGER NOT NULL) STRICT;"
+               "INSERT INTO vector_use (key, used_at, size_bytes, round) "
+               "SELECT key, added_at, 4 * dimension + 128, 0 FROM vector_cache;"
+               "CREATE INDEX vector_use_age ON vector_use (used_at, key);"
+               "CREATE TABLE vector_round (id INTEGER PRIMARY KEY, number INTEGER NOT NULL DEFAULT 0, "
+               "phase INTEGER NOT NULL DEFAULT 0, to_bytes INTEGER NOT NULL DEFAULT 0, "
+               "looked_at INTEGER NOT NULL DEFAULT 0, base_id BLOB, item_id BLOB, "
+               "generation INTEGER NOT NULL DEFAULT 0, ordinal INTEGER NOT NULL DEFAULT 0, "
+               "used_at INTEGER NOT NULL DEFAULT 0, key BLOB, excess_bytes INTEGER NOT NULL DEFAULT 0, "
+               "freed_count INTEGER NOT NULL DEFAULT 0, freed_bytes INTEGER NOT NULL DEFAULT 0, "
+               "began_at INTEGER NOT NULL DEFAULT 0, ended_at INTEGER NOT NULL DEFAULT 0, "
+               "put_off TEXT NOT NULL DEFAULT '') STRICT;"
+               "INSERT INTO vector_round (id) VALUES (1);",
+    },
+    {
+        .name = "base_models",
+        /* store/bases.h; of the vectors that PostgreSQL has from before nobody knows the model: the rebuild that the
+         * tokenizer's version asks for takes them from the cache */
+        .sql = "ALTER TABLE base ADD COLUMN live_embedding TEXT NOT NULL DEFAULT '';"
+               "ALTER TABLE base ADD COLUMN previous_embedding TEXT NOT NULL DEFAULT '';"
+               "ALTER TABLE base ADD COLUMN vector_epoch INTEGER NOT NULL DEFAULT 0;"
+               "ALTER TABLE base ADD COLUMN build_missed INTEGER NOT NULL DEFAULT 0;"
+               "ALTER TABLE base ADD COLUMN build_failed INTEGER NOT NULL DEFAULT 0;"
+               "ALTER TABLE base ADD COLUMN build_job_id BLOB;"
+               "/*pg DELETE FROM index_vector;"
+               "ALTER TABLE index_vector ADD COLUMN model INTEGER NOT NULL;"
+               "ALTER TABLE index_vector DROP CONSTRAINT index_vector_pkey;"
+               "ALTER TABLE index_vector ADD PRIMARY KEY (base_id, model, item_id, generation, ordinal);"
+               "CREATE INDEX index_vector_chunk ON index_vector (base_id, item_id, generation, ordinal);"
+               "UPDATE index_store SET tokenizer = 0; */",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

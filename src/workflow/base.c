@@ -38,7 +38,7 @@ qr_rc qr_enqueue_base_job(struct qr_tx *tx, struct qr_uuid_gen *ids, enum qr_job
 {
     char key[64] = "base:";
     qr_uuid_format(base_id, key + 5);
-    strcat(key, type == QR_JOB_DELETE_BASE ? ":delete" : ":restore");
+    strcat(key, type == QR_JOB_DELETE_BASE ? ":delete" : type == QR_JOB_RESTORE_BASE ? ":restore" : ":build");
     bool existed;
     return qr_jobs_add_side(tx, ids, type, base_id, (qr_uuid){0}, 0, qr_str_of(key), (qr_str){0}, 0, ret_job_id,
                             &existed, err);

@@ -2,6 +2,7 @@
 #include "workflow/plan.h"
 
 #include "base/failpoint.h"
+#include "workflow/models.h"
 #include "workflow/plan_internal.h"
 #include "workflow/process.h"
 
@@ -22,6 +23,8 @@ static qr_rc part_of(struct qr_change *change, const struct qr_job *job, void *p
     case QR_JOB_REINDEX_SUBTREE:
     case QR_JOB_RESTORE_BASE:
         return qr_plan_raise_part(change, job, part, err);
+    case QR_JOB_BUILD_VECTORS:
+        return qr_plan_switch_part(change, job, part, err);
     default:
         return qr_fail(err, QR_CODE_INTERNAL, "a %s reported a part, which it never does", job->type);
     }
@@ -117,8 +120,10 @@ static qr_rc purge_again(struct qr_change *change, const struct qr_job *job, qr_
 static qr_rc one_ended(struct qr_change *change, const struct qr_ended *ended, qr_err *err)
 {
     const enum qr_job_type type = qr_job_type_find(qr_str_of(ended->job->type));
-    if (qr_job_type_is_stage(ended->job->type)) {
+    if (type == QR_JOB_BUILD_VECTORS || qr_job_type_is_stage(ended->job->type)) {
         QR_TRY(mend_index(change, ended, err));
+    }
+    if (qr_job_type_is_stage(ended->job->type)) {
         QR_TRY(fail_base(change, ended, err));
     }
     if (!type || qr_job_state_is_open(ended->state)) {

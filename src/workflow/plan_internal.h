@@ -15,6 +15,9 @@ qr_rc qr_plan_stage_completed(struct qr_change *change, struct qr_item *item, co
                               qr_err *err);
 /* JSON of warnings for the item's row; NULL when out of memory. */
 const char *qr_warnings_as_json(const struct qr_warning *warnings, size_t count, struct qr_arena *arena);
+/* The item's warnings without those of the code, and with this one; NULL = only without. */
+qr_rc qr_plan_replace_warning(struct qr_change *change, struct qr_item *item, const char *code,
+                              const struct qr_warning *warning, qr_err *err);
 
 /* plan_side.c */
 qr_rc qr_plan_raise_part(struct qr_change *change, const struct qr_job *job, const struct qr_raise_part *part,

@@ -3,6 +3,7 @@
 #include "base/failpoint.h"
 #include "base/json.h"
 #include "store/assets.h"
+#include "workflow/models.h"
 #include "workflow/plan_internal.h"
 
 /* ---- reindex-subtree, restore-base ---- */
@@ -71,9 +72,8 @@ static qr_rc find_unchanged(struct qr_change *change, const struct qr_job *job, 
     return QR_OK;
 }
 
-/* The item's warnings without those of the code, and with this one; NULL = only without. */
-static qr_rc replace_warning(struct qr_change *change, struct qr_item *item, const char *code,
-                             const struct qr_warning *warning, qr_err *err)
+qr_rc qr_plan_replace_warning(struct qr_change *change, struct qr_item *item, const char *code,
+                              const struct qr_warning *warning, qr_err *err)
 {
     QR_JSON *list = NULL;
     QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
@@ -99,7 +99,7 @@ static const char refresh_failed[] = "refresh_failed";
 
 static qr_rc warn(struct qr_change *change, struct qr_item *item, const char *message, qr_err *err)
 {
-    QR_TRY(replace_warning(change, item, refresh_failed, &(struct qr_warning){refresh_failed, message}, err));
+    QR_TRY(qr_plan_replace_warning(change, item, refresh_failed, &(struct qr_warning){refresh_failed, message}, err));
     return qr_item_save(change, item, err);
 }
 
@@ -120,7 +120,7 @@ qr_rc qr_plan_refresh_ended(struct qr_change *change, const struct qr_ended *end
     }
     const bool had_warning = strstr(item.warnings, refresh_failed) != NULL;
     if (had_warning) {
-        QR_TRY(replace_warning(change, &item, refresh_failed, NULL, err));
+        QR_TRY(qr_plan_replace_warning(change, &item, refresh_failed, NULL, err));
     }
     if (!result->is_changed) {
         return had_warning ? qr_item_save(change, &item, err) : QR_OK;
@@ -189,5 +189,8 @@ qr_rc qr_plan_restore_ended(struct qr_change *change, const struct qr_ended *end
                            : qr_code_info(error->code == QR_CODE_NONE ? QR_CODE_STAGE_SKIPPED : error->code)->name;
     QR_TRY(qr_base_set_status(change->tx, base->id, is_ready ? QR_BASE_READY : QR_BASE_FAILED, code,
                               is_ready ? "" : error->msg, err));
+    if (is_ready) {
+        QR_TRY(qr_begin_build(change, base, err)); /* what was built went with the index */
+    }
     return qr_change_note(change, base->id, (qr_uuid){0}, QR_EVENT_BASE, 0, code, err);
 }

@@ -2,6 +2,7 @@
 #include "base/failpoint.h"
 #include "base/json.h"
 #include "store/assets.h"
+#include "workflow/models.h"
 #include "workflow/plan_internal.h"
 
 const char *qr_warnings_as_json(const struct qr_warning *warnings, size_t count, struct qr_arena *arena)
@@ -23,10 +24,14 @@ const char *qr_warnings_as_json(const struct qr_warning *warnings, size_t count,
 
 /* ---- what it found ---- */
 
-static qr_rc take_source_facts(struct qr_item *item, const struct qr_stage_result *result, struct qr_arena *arena,
+/* The stage that read the source begins the warnings anew; later ones add theirs. */
+static qr_rc take_source_facts(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result,
                                qr_err *err)
 {
     if (!result->source_was_read) {
+        for (size_t i = 0; i < result->warning_count; i++) {
+            QR_TRY(qr_plan_replace_warning(change, item, result->warnings[i].code, &result->warnings[i], err));
+        }
         return QR_OK;
     }
     item->size_bytes = result->size_bytes;
@@ -34,7 +39,7 @@ static qr_rc take_source_facts(struct qr_item *item, const struct qr_stage_resul
     item->has_hash = result->has_hash;
     memcpy(item->content_hash, result->content_hash, sizeof item->content_hash);
     item->mime = result->mime ? result->mime : item->mime;
-    item->warnings = qr_warnings_as_json(result->warnings, result->warning_count, arena);
+    item->warnings = qr_warnings_as_json(result->warnings, result->warning_count, &change->arena);
     return item->warnings ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for warnings");
 }
 
@@ -87,14 +92,22 @@ static qr_rc go_live(struct qr_change *change, struct qr_item *item, const struc
     item->error_generation = item->error_ms = 0;
     QR_TRY(qr_item_save(change, item, err));
     QR_FAILPOINT("index.swap.before_commit", err);
+    QR_TRY(qr_note_missed(change, item->base_id, result, err));
     QR_TRY(leaves_rows_behind ? qr_enqueue_purge(change, item, err) : QR_OK);
     return qr_plan_after_assets(change, item, err);
+}
+
+/* MODEL-2: since the stage began another model has become the live one, or the index was made anew. */
+static bool was_overtaken(struct qr_change *change, const struct qr_item *item, const struct qr_stage_result *result)
+{
+    const struct qr_base *base = qr_change_base(change, item->base_id);
+    return base && base->vector_epoch != result->vector_epoch;
 }
 
 qr_rc qr_plan_stage_completed(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result,
                               qr_err *err)
 {
-    QR_TRY(take_source_facts(item, result, &change->arena, err));
+    QR_TRY(take_source_facts(change, item, result, err));
     if (result->text) {
         QR_TRY(qr_artifact_adopt(change->tx, item->base_id, item->id, item->generation, result->text, err));
     }
@@ -119,7 +132,8 @@ qr_rc qr_plan_stage_completed(struct qr_change *change, struct qr_item *item, co
     case QR_REACHED_INDEX:
         item->text_generation = item->chunk_generation = item->generation;
         item->ticket = "";
-        return go_live(change, item, result, err);
+        return was_overtaken(change, item, result) ? qr_schedule_strictly(change, item, err)
+                                                   : go_live(change, item, result, err);
     case QR_REACHED_CONTAINER:
     case QR_REACHED_NOTHING:
         break;

@@ -54,7 +54,7 @@ qr_rc qr_enqueue_refresh(struct qr_change *change, const struct qr_item *item, q
 qr_rc qr_enqueue_purge(struct qr_change *change, const struct qr_item *item, qr_err *err);
 /* The same of a leaf that came to rest without going live: what its generations before this one left is nobody's. */
 qr_rc qr_purge_at_rest(struct qr_change *change, const struct qr_item *item, qr_err *err);
-/* `delete-base` or `restore-base`; one at a time. */
+/* `delete-base`, `restore-base` or `build-vectors`; one at a time of each. */
 qr_rc qr_enqueue_base_job(struct qr_tx *tx, struct qr_uuid_gen *ids, enum qr_job_type type, qr_uuid base_id,
                           qr_uuid *ret_job_id, qr_err *err);
 

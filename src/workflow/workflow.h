@@ -107,6 +107,8 @@ qr_rc qr_workflow_retry_job(const struct qr_workflow *workflow, qr_uuid job_id, 
 
 qr_rc qr_workflow_add_base(const struct qr_workflow *workflow, qr_str name, qr_str settings, qr_uuid *ret_id,
                            qr_err *err);
+/* All of its settings, which are valid; where they ask for another model, its build begins (MODEL-1). */
+qr_rc qr_workflow_set_settings(const struct qr_workflow *workflow, qr_uuid base_id, const char *settings, qr_err *err);
 /* `not_empty` unless confirmed. */
 qr_rc qr_workflow_delete_base(const struct qr_workflow *workflow, qr_uuid base_id, bool confirmed, qr_uuid *ret_job_id,
                               qr_err *err);

@@ -209,6 +209,48 @@ QR_DB_TEST(rows_of_a_dead_generation_are_found_and_removed)
     qr_shop_close(&place.shop);
 }
 
+/* ---- models ---- */
+
+static int64_t key_of(struct qr_place *place, const char *settings)
+{
+    struct qr_settings parsed;
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_settings_parse_text(settings, &place->shop.desk.arena, &parsed, &err));
+    return qr_model_key(&parsed.embedding);
+}
+
+QR_DB_TEST(live_chunks_without_a_vector_of_the_live_model_are_found) /* I11 */
+{
+    struct qr_place place;
+    qr_err err;
+    qr_place_open(&place, t);
+    struct qr_shop *shop = &place.shop;
+    QR_CHECK_RC(QR_OK, qr_workflow_set_settings(&shop->desk.workflow, shop->desk.base_id, QR_SHOP_HASHED, &err));
+    qr_shop_work(shop);
+    qr_place_check_clean(&place);
+    QR_CHECK_INT(4, qr_shop_vectors_of(shop, key_of(&place, QR_SHOP_HASHED)));
+    QR_CHECK_RC(QR_OK, qr_index_keep_models(shop->context.index, shop->desk.base_id, NULL, 0, NULL, &err));
+    const struct qr_found found = qr_place_look(&place, true);
+    QR_CHECK(found.count == 4 && found.result.repaired == 0);
+    QR_CHECK_TEXT("I11", qr_found_find(&found, "vectors_missing")->invariant);
+    qr_shop_close(shop);
+}
+
+QR_DB_TEST(vectors_of_a_model_that_the_base_does_not_use_are_found_and_removed) /* I7, MODEL-5 */
+{
+    struct qr_place place;
+    qr_err err;
+    qr_place_open(&place, t);
+    struct qr_shop *shop = &place.shop;
+    const float vector[2] = {1, 0};
+    QR_CHECK_RC(QR_OK, qr_index_write_vectors(shop->context.index, shop->desk.base_id, place.a, 1,
+                                              (struct qr_vector_space){7, 2}, &(struct qr_chunk_vector){0, vector}, 1,
+                                              NULL, &err));
+    qr_place_check_mended(&place, "I7", "vectors_unknown");
+    QR_CHECK_INT(0, qr_shop_vectors_of(shop, 7));
+    qr_shop_close(shop);
+}
+
 /* ---- I6 ---- */
 
 QR_DB_TEST(a_wrong_status_is_mended_up_to_the_root)

@@ -290,7 +290,7 @@ QR_DB_TEST(a_failed_base_holds_its_jobs_and_is_restored_from_what_is_stored)
     qr_uuid job_id;
     qr_err err;
     qr_shop_open(&shop, t, QR_SHOP_HASHED);
-    QR_CHECK_RC(QR_OK, qr_provider_create(&shop.context.provider, "hash", "", 0, &err));
+    const struct qr_provider *provider = qr_batcher_provider(qr_shop_batcher(&shop, QR_SHOP_HASHED));
     qr_shop_add_tree(&shop);
     const qr_uuid later = qr_desk_add_note(&shop.desk, "later", "held back");
     QR_CHECK_RC(QR_OK, qr_workflow_fail_base(&shop.desk.workflow, shop.desk.base_id, "data_corrupt", "by test", &err));
@@ -298,17 +298,16 @@ QR_DB_TEST(a_failed_base_holds_its_jobs_and_is_restored_from_what_is_stored)
     QR_CHECK_INT(QR_ITEM_PROCESSING, qr_desk_item(&shop.desk, later).status);
     QR_CHECK_RC(QR_OK, qr_index_drop(shop.context.index, shop.desk.base_id, &err));
     QR_CHECK_INT(0, qr_shop_extents(&shop));
-    const int64_t calls = shop.context.provider->call_count;
+    const int64_t calls = provider->call_count;
     QR_CHECK_RC(QR_OK, qr_workflow_restore_base(&shop.desk.workflow, shop.desk.base_id, &job_id, &err));
     qr_shop_work(&shop);
     QR_CHECK_INT(QR_BASE_READY, qr_desk_i64(&shop.desk, "SELECT status FROM base"));
     QR_CHECK_INT(3, qr_shop_extents(&shop));
     QR_CHECK_INT(3, qr_shop_vectors(&shop));
     QR_CHECK_INT(1, qr_shop_hits(&shop, "bananas"));
-    QR_CHECK_INT(calls, shop.context.provider->call_count); /* PAID-1 */
+    QR_CHECK_INT(calls, provider->call_count); /* PAID-1 */
     qr_shop_work_after(&shop, 61000);
     QR_CHECK_INT(QR_ITEM_COMPLETED, qr_desk_item(&shop.desk, later).status);
-    qr_provider_free(shop.context.provider);
     qr_shop_close(&shop);
 }
 

@@ -193,22 +193,21 @@ QR_DB_TEST(what_was_embedded_once_is_never_paid_for_again)
     struct qr_shop shop;
     qr_err err;
     qr_shop_open(&shop, t, QR_SHOP_HASHED);
-    QR_CHECK_RC(QR_OK, qr_provider_create(&shop.context.provider, "hash", "", 0, &err));
+    const struct qr_provider *provider = qr_batcher_provider(qr_shop_batcher(&shop, QR_SHOP_HASHED));
     const qr_uuid folder = qr_shop_add_tree(&shop);
     QR_CHECK_INT(5, qr_shop_completed(&shop));
-    QR_CHECK_INT(3, shop.context.provider->call_count);
+    QR_CHECK_INT(3, provider->call_count);
     struct qr_chunk_row *rows;
     size_t count;
     QR_CHECK_RC(QR_OK,
                 qr_index_chunks(shop.context.index, shop.desk.base_id, qr_desk_child(&shop.desk, folder, "a.md").id, 1,
-                                0, false, 10, &shop.desk.arena, &rows, &count, &err));
+                                0, qr_shop_live_model(&shop), 10, &shop.desk.arena, &rows, &count, &err));
     QR_CHECK(count == 1 && rows[0].has_vector);
     qr_shop_reindex(&shop, folder);
     qr_shop_work(&shop);
     QR_CHECK_INT(6, qr_shop_generations(&shop));
     QR_CHECK_INT(5, qr_shop_completed(&shop));
-    QR_CHECK_INT(3, shop.context.provider->call_count);
-    qr_provider_free(shop.context.provider);
+    QR_CHECK_INT(3, provider->call_count);
     qr_shop_close(&shop);
 }
 

@@ -7,7 +7,9 @@
 
 #include <math.h>
 
-enum { BASE = 1, OTHER_BASE = 2 };
+enum { BASE = 1, OTHER_BASE = 2, MODEL = 71, OTHER_MODEL = -72 };
+
+#define SPACE(dimension) ((struct qr_vector_space){MODEL, dimension})
 
 /* ---- rows ---- */
 
@@ -35,7 +37,7 @@ QR_DB_TEST(a_chunk_comes_back_as_it_was_written) /* X1 */
     struct qr_chunk_row *rows;
     size_t count;
     QR_CHECK_RC(QR_OK,
-                qr_index_chunks(f.set, test_id(BASE), test_id(10), 3, 0, false, 10, &arena, &rows, &count, &err));
+                qr_index_chunks(f.set, test_id(BASE), test_id(10), 3, 0, MODEL, 10, &arena, &rows, &count, &err));
     QR_CHECK_INT(2, count);
     const struct qr_chunk *first = &rows[0].chunk;
     QR_CHECK(qr_uuid_equal(rows[0].item_id, test_id(10)) && rows[0].generation == 3);
@@ -97,7 +99,7 @@ QR_DB_TEST(a_batch_of_any_size_is_written_and_replaced)
     }
     struct qr_index_extent extent;
     size_t count;
-    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, test_id(BASE), (qr_uuid){0}, 0, 1, &extent, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, test_id(BASE), MODEL, (qr_uuid){0}, 0, 1, &extent, &count, &err));
     QR_CHECK_INT(COUNT, extent.chunk_count);
     QR_CHECK_RC(QR_OK, qr_index_delete_items(f.set, test_id(BASE), (qr_uuid[]){test_id(10)}, 1, &err));
     QR_CHECK_INT(0, index_chunk_count(&f, test_id(BASE), test_id(10), 1));
@@ -150,11 +152,11 @@ QR_DB_TEST(who_lost_his_right_writes_nothing) /* X2 */
     QR_CHECK_INT(0, index_hit_count(&f, base, "beta"));
     gate = (struct gate){.refuse_at = 1};
     const float ones[2] = {1, 1};
-    QR_CHECK_CODE(QR_CODE_LOST,
-                  qr_index_write_vectors(f.set, base, item, 1, 2, &(struct qr_chunk_vector){0, ones}, 1, &guard, &err));
+    QR_CHECK_CODE(QR_CODE_LOST, qr_index_write_vectors(f.set, base, item, 1, SPACE(2),
+                                                       &(struct qr_chunk_vector){0, ones}, 1, &guard, &err));
     struct qr_index_extent extent;
     size_t count;
-    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, (qr_uuid){0}, 0, 1, &extent, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, MODEL, (qr_uuid){0}, 0, 1, &extent, &count, &err));
     QR_CHECK(count == 1 && extent.vector_count == 0);
     index_fixture_close(&f);
 }
@@ -190,7 +192,7 @@ QR_DB_TEST(of_several_documents_those_are_written_that_are_still_wanted) /* X1 X
     QR_CHECK_INT(1, asked);
     struct qr_index_extent extents[COUNT];
     size_t count;
-    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, (qr_uuid){0}, 0, COUNT, extents, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, MODEL, (qr_uuid){0}, 0, COUNT, extents, &count, &err));
     QR_CHECK_INT(COUNT / 2, count);
     for (size_t i = 0; i < count; i++) {
         QR_CHECK(qr_uuid_equal(test_id(10 + 2 * (int)i), extents[i].item_id));
@@ -259,11 +261,11 @@ QR_DB_TEST(extents_are_listed_page_by_page_with_their_counts)
         }
     }
     const struct qr_chunk_vector vectors[] = {{0, ones}, {2, NULL}};
-    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, test_id(12), 2, 3, vectors, 2, NULL, &err));
+    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, test_id(12), 2, SPACE(3), vectors, 2, NULL, &err));
     struct qr_index_extent page[4], last = {0};
     size_t count, seen = 0;
     do {
-        QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, last.item_id, last.generation, 4, page, &count, &err));
+        QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, MODEL, last.item_id, last.generation, 4, page, &count, &err));
         for (size_t i = 0; i < count; i++, seen++) {
             const bool has_vectors = seen == 5;
             QR_CHECK(qr_uuid_equal(test_id(10 + (unsigned)seen / 2), page[i].item_id));
@@ -291,27 +293,27 @@ QR_DB_TEST(chunks_without_a_vector_are_those_that_have_none_and_have_not_failed)
         index_write(&f, base, item, 1, ordinal, "alpha");
     }
     const struct qr_chunk_vector vectors[] = {{1, one}, {4, NULL}};
-    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, item, 1, 1, vectors, 2, NULL, &err));
+    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, item, 1, SPACE(1), vectors, 2, NULL, &err));
     struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct qr_chunk_row *rows;
     size_t count;
-    QR_CHECK_RC(QR_OK, qr_index_chunks(f.set, base, item, 1, 1, true, 2, &arena, &rows, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_chunks_without_vector(f.set, base, item, 1, 1, MODEL, 2, &arena, &rows, &count, &err));
     QR_CHECK(count == 2 && rows[0].chunk.ordinal == 2 && rows[1].chunk.ordinal == 3);
-    QR_CHECK_RC(QR_OK, qr_index_chunks(f.set, base, item, 1, 4, true, 9, &arena, &rows, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_chunks_without_vector(f.set, base, item, 1, 4, MODEL, 9, &arena, &rows, &count, &err));
     QR_CHECK(count == 1 && rows[0].chunk.ordinal == 5);
-    QR_CHECK_RC(QR_OK, qr_index_chunks(f.set, base, item, 1, 0, false, 9, &arena, &rows, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_chunks(f.set, base, item, 1, 0, MODEL, 9, &arena, &rows, &count, &err));
     QR_CHECK(count == 6 && rows[1].has_vector && !rows[1].has_failed && !rows[4].has_vector && rows[4].has_failed);
     /* what failed may succeed later, and the other way round */
     const struct qr_chunk_vector again[] = {{1, NULL}, {4, one}};
-    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, item, 1, 1, again, 2, NULL, &err));
-    QR_CHECK_RC(QR_OK, qr_index_chunks(f.set, base, item, 1, 0, false, 9, &arena, &rows, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, item, 1, SPACE(1), again, 2, NULL, &err));
+    QR_CHECK_RC(QR_OK, qr_index_chunks(f.set, base, item, 1, 0, MODEL, 9, &arena, &rows, &count, &err));
     QR_CHECK(rows[1].has_failed && rows[4].has_vector);
-    QR_CHECK_CODE(QR_CODE_NOT_FOUND,
-                  qr_index_write_vectors(f.set, base, item, 1, 1, &(struct qr_chunk_vector){9, one}, 1, NULL, &err));
+    QR_CHECK_CODE(QR_CODE_NOT_FOUND, qr_index_write_vectors(f.set, base, item, 1, SPACE(1),
+                                                            &(struct qr_chunk_vector){9, one}, 1, NULL, &err));
     /* a chunk that is written again has none */
     index_write(&f, base, item, 1, 4, "beta");
-    QR_CHECK_RC(QR_OK, qr_index_chunks(f.set, base, item, 1, 4, true, 9, &arena, &rows, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_chunks_without_vector(f.set, base, item, 1, 4, MODEL, 9, &arena, &rows, &count, &err));
     QR_CHECK(count == 1 && rows[0].chunk.ordinal == 4);
     qr_arena_done(&arena);
     index_fixture_close(&f);
@@ -358,8 +360,8 @@ QR_DB_TEST(a_vector_search_equals_brute_force)
         index_write(&f, base, test_id(i), 1, 0, "alpha");
         const struct qr_chunk_vector vector = {0, i == 40 ? NULL : vectors[i]};
         /* one that another model made, and one that failed */
-        QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, test_id(i), 1, i == 20 ? DIMENSION - 1 : DIMENSION,
-                                                  &vector, 1, NULL, &err));
+        QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, test_id(i), 1,
+                                                  SPACE(i == 20 ? DIMENSION - 1 : DIMENSION), &vector, 1, NULL, &err));
     }
     double expected[VECTORS];
     size_t expected_count = 0;
@@ -370,8 +372,8 @@ QR_DB_TEST(a_vector_search_equals_brute_force)
     }
     struct qr_index_hit hits[BEST];
     size_t count;
-    QR_CHECK_RC(QR_OK,
-                qr_index_search_vector(f.set, base, query, DIMENSION, BEST, is_even_item, NULL, hits, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_search_vector(f.set, base, SPACE(DIMENSION), query, BEST, is_even_item, NULL, hits,
+                                              &count, &err));
     QR_CHECK_INT(BEST, count);
     for (size_t rank = 0; rank < BEST; rank++) {
         size_t best = 0;
@@ -532,8 +534,8 @@ QR_DB_TEST(a_dropped_store_is_gone_with_its_stamp_and_can_be_dropped_again)
     QR_CHECK_RC(QR_OK, qr_index_drop(f.set, base, &err));
     index_write(&f, base, test_id(10), 1, 0, "alpha");
     index_write(&f, test_id(OTHER_BASE), test_id(10), 1, 0, "alpha");
-    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, test_id(10), 1, 1, &(struct qr_chunk_vector){0, one}, 1,
-                                              NULL, &err));
+    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, test_id(10), 1, SPACE(1), &(struct qr_chunk_vector){0, one},
+                                              1, NULL, &err));
     QR_CHECK_RC(QR_OK, qr_index_set_stamp(f.set, base, "stamp", &err));
     QR_CHECK_RC(QR_OK, qr_index_drop(f.set, base, &err));
     QR_CHECK_RC(QR_OK, qr_index_drop(f.set, base, &err));
@@ -542,6 +544,95 @@ QR_DB_TEST(a_dropped_store_is_gone_with_its_stamp_and_can_be_dropped_again)
     QR_CHECK_TEXT("", stamp);
     QR_CHECK_INT(0, index_chunk_count(&f, base, test_id(10), 1));
     QR_CHECK_INT(1, index_chunk_count(&f, test_id(OTHER_BASE), test_id(10), 1));
+    index_fixture_close(&f);
+}
+
+/* ---- models ---- */
+
+static size_t vector_hits(struct index_fixture *f, qr_uuid base, int64_t model, qr_uuid *ret_best)
+{
+    const float query[2] = {1, 0};
+    struct qr_index_hit hits[4];
+    size_t count;
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_index_search_vector(f->set, base, (struct qr_vector_space){model, 2}, query, 4, NULL, NULL,
+                                              hits, &count, &err));
+    *ret_best = count ? hits[0].item_id : (qr_uuid){0};
+    return count;
+}
+
+/* Of two items: what one model finds first is the other's last. */
+static void write_of_two_models(struct index_fixture *f, qr_uuid base)
+{
+    const float near[2] = {1, 0}, far[2] = {0, 1};
+    qr_err err;
+    for (unsigned item = 10; item < 12; item++) {
+        index_write(f, base, test_id(item), 1, 0, "alpha");
+        const struct qr_chunk_vector of_one = {0, item == 10 ? near : far}, of_other = {0, item == 10 ? far : near};
+        QR_CHECK_RC(QR_OK, qr_index_write_vectors(f->set, base, test_id(item), 1, SPACE(2), &of_one, 1, NULL, &err));
+        QR_CHECK_RC(QR_OK, qr_index_write_vectors(f->set, base, test_id(item), 1,
+                                                  (struct qr_vector_space){OTHER_MODEL, 2}, &of_other, 1, NULL, &err));
+    }
+}
+
+QR_DB_TEST(vectors_of_two_models_are_beside_each_other_and_never_mixed) /* MODEL-5 */
+{
+    struct index_fixture f;
+    index_fixture_open(&f, t);
+    const qr_uuid base = test_id(BASE);
+    struct qr_index_extent extent;
+    int64_t models[4];
+    qr_uuid best;
+    size_t count;
+    qr_err err;
+    write_of_two_models(&f, base);
+    QR_CHECK(vector_hits(&f, base, MODEL, &best) == 2 && qr_uuid_equal(best, test_id(10)));
+    QR_CHECK(vector_hits(&f, base, OTHER_MODEL, &best) == 2 && qr_uuid_equal(best, test_id(11)));
+    QR_CHECK_INT(0, vector_hits(&f, base, 5, &best));
+    QR_CHECK_RC(QR_OK, qr_index_models(f.set, base, 4, models, &count, &err));
+    QR_CHECK(count == 2 && models[0] == OTHER_MODEL && models[1] == MODEL);
+    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, 5, (qr_uuid){0}, 0, 1, &extent, &count, &err));
+    QR_CHECK(count == 1 && extent.chunk_count == 1 && extent.vector_count == 0 && extent.failed_count == 0);
+    /* a row that goes takes those of all models along */
+    QR_CHECK_RC(QR_OK, qr_index_delete_items(f.set, base, (qr_uuid[]){test_id(10)}, 1, &err));
+    QR_CHECK(vector_hits(&f, base, MODEL, &best) == 1 && vector_hits(&f, base, OTHER_MODEL, &best) == 1);
+    QR_CHECK_RC(QR_OK, qr_index_delete_items(f.set, base, (qr_uuid[]){test_id(11)}, 1, &err));
+    QR_CHECK_RC(QR_OK, qr_index_models(f.set, base, 4, models, &count, &err));
+    QR_CHECK_INT(0, count);
+    index_fixture_close(&f);
+}
+
+static qr_rc refuse(void *arg, qr_err *err)
+{
+    ++*(int *)arg;
+    return qr_fail(err, QR_CODE_LOST, "by test");
+}
+
+QR_DB_TEST(models_that_are_not_kept_are_gone_and_the_others_stay) /* MODEL-5, X2 */
+{
+    struct index_fixture f;
+    index_fixture_open(&f, t);
+    const qr_uuid base = test_id(BASE);
+    int64_t models[4];
+    int asked = 0;
+    qr_uuid best;
+    size_t count;
+    qr_err err;
+    write_of_two_models(&f, base);
+    write_of_two_models(&f, test_id(OTHER_BASE));
+    QR_CHECK_CODE(QR_CODE_LOST, qr_index_keep_models(f.set, base, (int64_t[]){MODEL}, 1,
+                                                     &(struct qr_index_guard){refuse, &asked}, &err));
+    QR_CHECK_INT(1, asked);
+    QR_CHECK_INT(2, vector_hits(&f, base, OTHER_MODEL, &best));
+    QR_CHECK_RC(QR_OK, qr_index_keep_models(f.set, base, (int64_t[]){MODEL, 0, 9}, 3, NULL, &err));
+    QR_CHECK_INT(0, vector_hits(&f, base, OTHER_MODEL, &best));
+    QR_CHECK_INT(2, vector_hits(&f, base, MODEL, &best));
+    QR_CHECK_RC(QR_OK, qr_index_models(f.set, base, 4, models, &count, &err));
+    QR_CHECK(count == 1 && models[0] == MODEL);
+    QR_CHECK_INT(2, vector_hits(&f, test_id(OTHER_BASE), OTHER_MODEL, &best));
+    QR_CHECK_RC(QR_OK, qr_index_keep_models(f.set, base, NULL, 0, NULL, &err));
+    QR_CHECK_INT(0, vector_hits(&f, base, MODEL, &best));
+    QR_CHECK_INT(2, index_chunk_count(&f, base, test_id(10), 1) + index_chunk_count(&f, base, test_id(11), 1));
     index_fixture_close(&f);
 }
 

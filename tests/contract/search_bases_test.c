@@ -23,8 +23,9 @@ static qr_uuid add_base(struct library *library, const char *name, const char *s
 static void open_two(struct two *two, struct qr_test *t, const char *settings)
 {
     library_open(&two->library, t, settings);
-    two->bases[0] = (struct qr_search_base){two->library.shop.desk.base_id, two->library.provider};
-    two->bases[1] = (struct qr_search_base){add_base(&two->library, "second", settings), two->library.provider};
+    const int64_t model = qr_shop_live_model(&two->library.shop);
+    two->bases[0] = (struct qr_search_base){two->library.shop.desk.base_id, two->library.batcher, model};
+    two->bases[1] = (struct qr_search_base){add_base(&two->library, "second", settings), two->library.batcher, model};
 }
 
 static void note_in(struct two *two, int base, const char *name, const char *content)
@@ -170,9 +171,9 @@ QR_DB_TEST(vectors_of_one_model_are_compared_and_the_query_is_embedded_once)
     note_in(&two, 0, "near", "green tea with milk\n");
     note_in(&two, 1, "nearest", "green tea\n");
     library_work(&two.library);
-    const int64_t calls = two.library.provider->call_count;
+    const int64_t calls = qr_batcher_provider(two.library.batcher)->call_count;
     struct qr_search_answer answer = ask_two(&two, "green tea", QR_MODE_VECTOR);
-    QR_CHECK_INT(calls + 1, two.library.provider->call_count);
+    QR_CHECK_INT(calls + 1, qr_batcher_provider(two.library.batcher)->call_count);
     QR_CHECK_TEXT("nearest near", answer_names(&answer));
     QR_CHECK(answer.degraded == 0 && !answer.is_fused);
     answer = ask_two(&two, "green tea", QR_MODE_HYBRID);
@@ -183,20 +184,18 @@ QR_DB_TEST(vectors_of_one_model_are_compared_and_the_query_is_embedded_once)
 QR_DB_TEST(vectors_of_different_models_are_legs_of_their_own_and_that_is_said)
 {
     struct two two;
-    struct qr_provider *other;
-    qr_err err;
+    struct qr_batcher *other;
     open_two(&two, t, QR_SHOP_HASHED);
     note_in(&two, 0, "near", "green tea with milk\n");
     note_in(&two, 1, "nearest", "green tea\n");
     library_work(&two.library);
-    QR_CHECK_RC(QR_OK, qr_provider_create(&other, "hash", "", 32, &err));
-    two.bases[1].provider = other;
+    other = qr_shop_batcher(&two.library.shop, "{\"embedding\":{\"provider\":\"hash\",\"dimensions\":32}}");
+    two.bases[1].batcher = other;
     struct qr_search_answer answer = ask_two(&two, "green tea", QR_MODE_HYBRID);
     QR_CHECK(answer.count == 2 && answer.degraded == QR_DEGRADED_MODELS);
-    two.bases[1].provider = NULL;
+    two.bases[1].batcher = NULL;
     answer = ask_two(&two, "green tea", QR_MODE_AUTO);
     QR_CHECK(answer.count == 2 && answer.mode == QR_MODE_HYBRID && answer.degraded == QR_DEGRADED_VECTOR);
-    qr_provider_free(other);
     library_close(&two.library);
 }
 

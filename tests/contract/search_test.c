@@ -229,7 +229,7 @@ QR_DB_TEST(a_provider_that_fails_costs_its_leg_and_is_named)
     answer = library_ask(&library, "wine " QR_HASH_UNEMBEDDABLE);
     QR_CHECK(answer.mode == QR_MODE_TEXT && answer.degraded == QR_DEGRADED_VECTOR && answer.count >= 2);
     struct qr_search search = library_search(&library, "wine");
-    search.provider = NULL;
+    search.batcher = NULL;
     answer = library_run(&library, &search); /* nobody asked for vectors */
     QR_CHECK(answer.mode == QR_MODE_TEXT && answer.degraded == 0);
     search.mode = QR_MODE_VECTOR;

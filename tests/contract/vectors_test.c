@@ -12,19 +12,23 @@ struct call {
     unsigned char key[QR_VECTOR_KEY_BYTES];
     float vector[DIMENSION];
     int dimension;
+    int64_t kept_bytes;
     bool found;
 };
 
 static qr_rc add(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct call *call = arg;
-    return qr_vector_add(tx, call->key, call->vector, call->dimension, err);
+    return qr_vector_add(tx, call->key, call->vector, call->dimension, call->kept_bytes, err);
 }
 
 static qr_rc find(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct call *call = arg;
-    return qr_vector_find(tx, call->key, call->dimension, call->vector, &call->found, err);
+    struct qr_vector_found found;
+    QR_TRY(qr_vector_use(tx, call->key, call->dimension, call->vector, &found, err));
+    call->found = found.is_found;
+    return QR_OK;
 }
 
 static struct call call_of(const char *fingerprint, const char *text)
@@ -95,6 +99,44 @@ QR_DB_TEST(a_vector_that_is_there_stays) /* PAID-1 */
     struct call call = call_of("hash:1", "some text");
     QR_CHECK(is_found(db, &call));
     check_vector(&call);
+    qr_db_close(db);
+}
+
+QR_DB_TEST(a_vector_is_replaced_by_one_of_another_dimension) /* EMB-6 */
+{
+    struct qr_db *db = qr_test_db_open(t, qr_schema_migrations, qr_schema_migration_count);
+    struct call call = call_of("hash:1", "some text");
+    qr_err err;
+    add_vector(db, "some text", VECTOR);
+    call.dimension = 2;
+    call.vector[0] = 7;
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, add, &call, &err));
+    call.vector[0] = 0;
+    QR_CHECK(is_found(db, &call));
+    QR_CHECK(call.vector[0] == 7);
+    qr_db_close(db);
+}
+
+static qr_rc look_for_shortened(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct call *call = arg;
+    return qr_vector_is_shortened(tx, call->key, &call->found, err);
+}
+
+QR_DB_TEST(that_its_text_was_shortened_is_kept_with_a_vector) /* EMB-3 */
+{
+    struct qr_db *db = qr_test_db_open(t, qr_schema_migrations, qr_schema_migration_count);
+    struct call whole = call_of("hash:1", "whole"), cut = call_of("hash:1", "cut"), none = call_of("hash:1", "none");
+    qr_err err;
+    cut.kept_bytes = 100;
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, add, &whole, &err));
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, add, &cut, &err));
+    QR_CHECK_RC(QR_OK, qr_db_read(db, look_for_shortened, &whole, &err));
+    QR_CHECK(!whole.found);
+    QR_CHECK_RC(QR_OK, qr_db_read(db, look_for_shortened, &cut, &err));
+    QR_CHECK(cut.found);
+    QR_CHECK_RC(QR_OK, qr_db_read(db, look_for_shortened, &none, &err));
+    QR_CHECK(!none.found);
     qr_db_close(db);
 }
 

@@ -195,6 +195,7 @@ void flow_oracle_check_drained(void)
     check_rows();
     check_stores();
     flow_oracle_check_index(true);
+    flow_oracle_check_models();
     check_files();
     check_notes();
     check_tree();

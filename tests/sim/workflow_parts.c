@@ -3,6 +3,7 @@
 #include "sim/workflow_sim.h"
 
 #include "base/mem.h"
+#include "handler/embedding.h"
 #include "job/beat.h"
 #include "model/stage_result.h"
 #include "search/visible.h"
@@ -25,7 +26,13 @@ struct parts {
     struct qr_visible_memory *visible; /* of searches */
     struct qr_artifacts artifacts;
     struct qr_workflow workflow;
+    struct qr_batcher_hooks hooks_of_batchers; /* the product's own */
+    struct qr_providers *providers;
     struct qr_handler_context context;
+    struct model {
+        int64_t key;
+        struct qr_provider *provider;
+    } models[8]; /* as they are asked for */
     struct hook hooks[QR_JOB_TYPE_END];
     struct qr_handler handlers[QR_JOB_TYPE_END];
     struct qr_plan plan; /* the product's own */
@@ -80,9 +87,87 @@ const struct qr_job *parts_current_job(int64_t *ret_since_ms)
     return current[sim_self()].job;
 }
 
+/* When attempts began, in a ring. */
+enum { BEGUN_MAX = 512 };
+static struct {
+    qr_uuid job_id;
+    int64_t fence, since_ms;
+} begun[BEGUN_MAX];
+static unsigned begun_count;
+
+static void note_begin(const struct qr_job *job)
+{
+    begun[begun_count % BEGUN_MAX].job_id = job->id;
+    begun[begun_count % BEGUN_MAX].fence = job->fence;
+    begun[begun_count++ % BEGUN_MAX].since_ms = qr_clock_wall_ms(sim_clock());
+}
+
+static int64_t begin_of(const struct qr_job *job)
+{
+    for (unsigned i = 1; i <= QR_MIN(begun_count, (unsigned)BEGUN_MAX); i++) {
+        const unsigned at = (begun_count - i) % BEGUN_MAX;
+        if (qr_uuid_equal(begun[at].job_id, job->id) && begun[at].fence == job->fence) {
+            return begun[at].since_ms;
+        }
+    }
+    return 0; /* long ago */
+}
+
+/* ---- who wants vectors ---- */
+
+/* The jobs that the last look of each coroutine found to want them. */
+static struct {
+    const struct qr_job *jobs[QR_TOGETHER_MAX];
+    size_t count;
+} callers[SIM_COROUTINES_MAX];
+
+static qr_rc look_at_callers(void *arg, struct qr_embed_asked *asked, size_t count, qr_err *err)
+{
+    struct qr_batcher_hooks *real = arg;
+    callers[sim_self()].count = 0;
+    QR_TRY(real->look(real->arg, asked, count, err));
+    for (size_t i = 0; i < count; i++) {
+        const struct qr_attempt *attempt = asked[i].arg;
+        if (asked[i].is_wanted && callers[sim_self()].count < QR_TOGETHER_MAX) {
+            callers[sim_self()].jobs[callers[sim_self()].count++] = attempt->run->job;
+        }
+    }
+    return QR_OK;
+}
+
+static qr_rc keep(void *arg, const char *fingerprint, int dimension, const struct qr_embed_paid *paid, size_t count,
+                  qr_err *err)
+{
+    const struct qr_batcher_hooks *real = arg;
+    return real->keep(real->arg, fingerprint, dimension, paid, count, err);
+}
+
+static qr_rc known_dimension(void *arg, const char *fingerprint, int *ret_dimension, qr_err *err)
+{
+    const struct qr_batcher_hooks *real = arg;
+    return real->dimension(real->arg, fingerprint, ret_dimension, err);
+}
+
+void parts_check_callers(int64_t *ret_since_ms)
+{
+    const size_t count = callers[sim_self()].count;
+    QR_CHECK(count > 0);
+    *ret_since_ms = INT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const struct qr_job *job = callers[sim_self()].jobs[i];
+        const int64_t since_ms = begin_of(job);
+        flow_oracle_check_call(job, since_ms);
+        *ret_since_ms = QR_MIN(*ret_since_ms, since_ms);
+    }
+    callers[sim_self()].count = 0;
+}
+
+/* ---- around the handlers ---- */
+
 static void handle(struct qr_job_run *run, struct qr_outcome *outcome)
 {
     const struct hook *hook = run->arg;
+    note_begin(run->job);
     current[sim_self()].job = run->job;
     current[sim_self()].since_ms = qr_clock_wall_ms(sim_clock());
     run->arg = hook->arg;
@@ -93,12 +178,13 @@ static void handle(struct qr_job_run *run, struct qr_outcome *outcome)
     }
 }
 
-/* Services are called by those that run alone. */
+/* Services but for that of vectors are called by those that run alone. */
 static void handle_many(struct qr_job_run *const *runs, size_t count, struct qr_outcome *const *outcomes)
 {
     const struct hook *hook = runs[0]->arg;
     for (size_t i = 0; i < count; i++) {
         runs[i]->arg = hook->arg;
+        note_begin(runs[i]->job);
     }
     hook->many(runs, count, outcomes);
     if (world.faults && sim_chance(20)) {
@@ -185,6 +271,9 @@ static qr_rc plan_part(struct qr_tx *tx, const struct qr_job *job, void *part, v
         QR_TRY(look(tx, job, &is_wanted, &state, err));
     }
     QR_TRY(parts->plan.part(tx, job, part, parts->plan.arg, err));
+    if (strcmp(job->type, "build-vectors") == 0) {
+        flow_totals.model_switches += ((const struct qr_switch_part *)part)->has_switched;
+    }
     if (!is_wanted) {
         QR_FAIL("I2: a part of a %s that nobody wants was taken", job->type);
     }
@@ -207,6 +296,23 @@ static struct qr_plan plan_of(struct parts *parts)
                             .arg = parts};
 }
 
+/* ---- models ---- */
+
+static struct qr_provider *provider_of(const struct qr_embedding_settings *embedding, void *arg)
+{
+    struct parts *parts = arg;
+    const int64_t key = qr_model_key(embedding);
+    struct model *model = parts->models;
+    while (model->provider && model->key != key) {
+        model++;
+        QR_CHECK(model < parts->models + QR_COUNT(parts->models));
+    }
+    if (!model->provider) {
+        *model = (struct model){key, services_provider(embedding)};
+    }
+    return model->provider;
+}
+
 /* ---- in and out ---- */
 
 static qr_rc open_stores(struct parts *parts, struct process *process, qr_err *err)
@@ -224,13 +330,21 @@ static qr_rc open_stores(struct parts *parts, struct process *process, qr_err *e
                                                         .rand = sim_rand(),
                                                         .single_thread = true},
                              err));
+    parts->hooks_of_batchers = qr_embedding_hooks(process->db);
+    QR_TRY(qr_providers_open(
+        &parts->providers,
+        &(struct qr_providers_options){.clock = sim_clock(),
+                                       .hooks = {look_at_callers, keep, known_dimension, &parts->hooks_of_batchers},
+                                       .instead_of = provider_of,
+                                       .instead_arg = parts},
+        err));
     parts->context = (struct qr_handler_context){.db = process->db,
                                                  .ids = &process->ids,
                                                  .index = parts->index,
                                                  .artifacts = &parts->artifacts,
                                                  .reader = qr_reader_direct(),
                                                  .work_dir = qr_copy_string(sim_path("work")),
-                                                 .provider = services_provider(),
+                                                 .providers = parts->providers,
                                                  .processor = services_processor(),
                                                  .analyser = services_analyser()};
     return QR_OK;
@@ -287,7 +401,10 @@ static void close_parts(struct process *process)
     struct parts *parts = process->parts;
     qr_visible_memory_free(parts->visible);
     qr_index_set_close(parts->index);
-    qr_provider_free(parts->context.provider);
+    qr_providers_close(parts->providers);
+    for (size_t i = 0; i < QR_COUNT(parts->models); i++) {
+        qr_provider_free(parts->models[i].provider);
+    }
     qr_processor_free(parts->context.processor);
     qr_analyser_free(parts->context.analyser);
     qr_free((char *)parts->artifacts.dir);

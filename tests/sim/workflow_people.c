@@ -2,6 +2,7 @@
  * who searches. Remembers what was promised about the contents of notes. */
 #include "sim/workflow_sim.h"
 
+#include "base/json.h"
 #include "index/set.h"
 #include "search/search.h"
 #include "workflow/process.h"
@@ -94,6 +95,72 @@ static void restore_base(struct process *process)
     qr_uuid id, job_id;
     if (flow_oracle_pick_id("SELECT id FROM base WHERE status = 2", &id)) {
         count_answer(qr_workflow_restore_base(parts_workflow(process), id, &job_id, NULL));
+    }
+}
+
+/* ---- models ---- */
+
+struct base_look {
+    qr_uuid id;
+    struct qr_arena *arena;
+    bool found;
+    struct qr_base base;
+};
+
+static qr_rc look_at_base(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct base_look *look = arg;
+    return qr_base_find(tx, look->id, look->arena, &look->found, &look->base, err);
+}
+
+/* Lets nobody else run: what a library has allocated is not freed with a process that is killed. */
+static void replace_embedding(const char *before, const char *embedding, struct qr_buf *out)
+{
+    QR_JSON *settings = NULL;
+    qr_err err = {0};
+    QR_CHECK_RC(QR_OK, qr_json_parse(qr_str_of(before), &QR_JSON_REQUEST_LIMITS, &settings, &err));
+    if (embedding) {
+        json_object_set_new(settings, "embedding", json_loads(embedding, 0, NULL));
+    }
+    QR_CHECK_RC(QR_OK, qr_json_write(settings, out, &err));
+}
+
+/* The base's settings with another model; NULL = with the same. */
+static void set_embedding(struct process *process, qr_uuid base_id, const char *embedding)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    qr_arena_init(&arena, 0);
+    struct base_look look = {.id = base_id, .arena = &arena};
+    if (qr_db_read(process->db, look_at_base, &look, NULL) != QR_OK || !look.found) {
+        return;
+    }
+    replace_embedding(look.base.settings, embedding, &text);
+    count_answer(qr_workflow_set_settings(parts_workflow(process), base_id, text.data, NULL));
+    flow_totals.model_changes++;
+}
+
+static void choose_model(struct process *process)
+{
+    static const char *const embeddings[] = {"{\"provider\":\"none\"}", "{\"provider\":\"hash\",\"dimensions\":8}",
+                                             "{\"provider\":\"hash\",\"model\":\"b\",\"dimensions\":8}",
+                                             "{\"provider\":\"hash\",\"model\":\"c\",\"dimensions\":16}"};
+    qr_uuid id;
+    if (pick_base(&id)) {
+        set_embedding(process, id, embeddings[sim_between(sim_chance(200) ? 0 : 1, 3)]);
+    }
+}
+
+/* What failed or was cancelled is asked for once more. */
+static void build_all(struct process *process)
+{
+    qr_uuid id;
+    for (int i = 0; i < 4 * BASES_ENOUGH; i++) {
+        if (flow_oracle_pick_id("SELECT base.id FROM base JOIN job ON job.id = base.build_job_id WHERE base.status = 1 "
+                                "AND job.state IN (6, 7, 8)",
+                                &id)) {
+            set_embedding(process, id, NULL);
+        }
     }
 }
 
@@ -384,10 +451,11 @@ static void do_something(struct process *process)
     static const struct {
         int weight;
         void (*fn)(struct process *process);
-    } deeds[] = {{18, add_note},  {10, delete_items}, {10, update},   {4, patch},      {8, process_base},
-                 {3, cancel_run}, {5, cancel_job},    {3, retry_job}, {4, add_base},   {3, delete_base},
-                 {1, fail_base},  {4, restore_base},  {10, search},   {8, pause_queue}};
-    int64_t at = sim_between(0, 129);
+    } deeds[] = {{18, add_note},    {10, delete_items}, {10, update},      {4, patch},
+                 {8, process_base}, {3, cancel_run},    {5, cancel_job},   {3, retry_job},
+                 {4, add_base},     {3, delete_base},   {1, fail_base},    {4, restore_base},
+                 {10, search},      {8, pause_queue},   {6, choose_model}};
+    int64_t at = sim_between(0, 135);
     for (size_t i = 0; i < QR_COUNT(deeds); i++) {
         if (at < deeds[i].weight) {
             deeds[i].fn(process);
@@ -494,6 +562,8 @@ void people_finish(void *arg)
     look_again(process, 0, true, false);
     wait_for_rest();
     look_again(process, QR_ITEM_FAILED, false, true);
+    wait_for_rest();
+    build_all(process);
     wait_for_rest();
     sweep(process);
     wait_for_rest();

@@ -16,6 +16,11 @@ static struct ticket {
 } tickets[TICKETS_MAX];
 static int ticket_count;
 
+/* The embedding server: outside of every process. */
+static struct {
+    int64_t limited_until_ms, refused_until_ms;
+} endpoint;
+
 /* Until when the others turn everybody away, and why. */
 static struct door {
     int64_t closed_until_ms;
@@ -25,6 +30,7 @@ static struct door {
 void services_begin(void)
 {
     ticket_count = 0;
+    memset(&endpoint, 0, sizeof endpoint);
     converter_door = analyser_door = (struct door){0};
 }
 
@@ -47,24 +53,66 @@ static struct qr_provider *inner_of(const struct qr_provider *provider)
     return provider->arg;
 }
 
-static qr_rc embed(struct qr_provider *provider, const qr_str *texts, size_t count, struct qr_embedding *ret,
-                   qr_err *err)
+static void check_call(const struct qr_provider *provider, const struct qr_embed_request *request)
 {
     int64_t since_ms;
-    const struct qr_job *job = parts_current_job(&since_ms);
-    flow_totals.provider_calls++;
-    flow_oracle_check_call(job, since_ms);
-    for (size_t i = 0; i < count; i++) {
+    parts_check_callers(&since_ms);
+    for (size_t i = 0; i < request->count; i++) {
         unsigned char key[QR_VECTOR_KEY_BYTES];
-        qr_vector_key(provider->fingerprint, texts[i], key);
+        qr_vector_key(provider->fingerprint, request->texts[i], key);
         flow_oracle_check_not_cached(key, sizeof key, since_ms);
     }
-    take_time();
-    if (world.faults && sim_chance(150)) {
-        flow_totals.provider_failures++;
+}
+
+/* All the ways in which a server does not do what it was asked for. */
+static qr_rc refuse(const struct qr_embed_request *request, qr_err *err)
+{
+    if (sim_now_ms() < endpoint.refused_until_ms || sim_chance(5)) {
+        endpoint.refused_until_ms = QR_MAX(endpoint.refused_until_ms, sim_now_ms() + sim_between(1000, 30 * 60000));
+        return qr_fail(err, QR_CODE_ENDPOINT_REFUSED, "the key is wrong");
+    }
+    if (sim_now_ms() < endpoint.limited_until_ms || sim_chance(60)) {
+        endpoint.limited_until_ms = sim_now_ms() + (sim_chance(500) ? 0 : sim_between(0, 60000));
+        return qr_fail(err, QR_CODE_RATE_LIMITED, "slower");
+    }
+    if (sim_chance(request->count > 1 ? 60 : 10)) {
+        return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "less at once");
+    }
+    if (sim_chance(10)) {
+        return qr_fail(err, QR_CODE_BAD_REQUEST, "not this");
+    }
+    if (sim_chance(100)) {
         return qr_fail(err, sim_chance(900) ? QR_CODE_UNAVAILABLE : QR_CODE_EMBEDDING_FAILED, "the provider is down");
     }
-    return inner_of(provider)->embed(inner_of(provider), texts, count, ret, err);
+    return QR_OK;
+}
+
+static qr_rc embed(struct qr_provider *provider, const struct qr_embed_request *request,
+                   struct qr_embed_answer *ret_answer, qr_err *err)
+{
+    flow_totals.provider_calls++;
+    check_call(provider, request);
+    take_time();
+    if (world.faults) {
+        const qr_rc rc = refuse(request, err);
+        flow_totals.provider_failures += rc != QR_OK;
+        QR_TRY(rc);
+    }
+    QR_TRY(inner_of(provider)->embed(inner_of(provider), request, ret_answer, err));
+    for (size_t i = 0; world.faults && i < request->count; i++) {
+        ret_answer->is_bad[i] = ret_answer->is_bad[i] || sim_chance(10);
+    }
+    if (world.faults && world.owns_all &&
+        sim_chance(2)) { /* after which the base is restored: as workflow_people.c has it */
+        ret_answer->dimension--;
+    }
+    return QR_OK;
+}
+
+static int64_t wait_ms(struct qr_provider *provider QR_UNUSED, int64_t tokens QR_UNUSED)
+{
+    const int64_t until_ms = QR_MAX(endpoint.limited_until_ms, endpoint.refused_until_ms);
+    return world.faults ? QR_MAX(until_ms - sim_now_ms(), (int64_t)0) : 0;
 }
 
 static void free_provider(struct qr_provider *provider)
@@ -73,17 +121,20 @@ static void free_provider(struct qr_provider *provider)
     qr_free(provider);
 }
 
-struct qr_provider *services_provider(void)
+struct qr_provider *services_provider(const struct qr_embedding_settings *embedding)
 {
     qr_err err = {0};
     struct qr_provider *provider = qr_alloc_zero(sizeof *provider), *inner;
-    QR_CHECK_RC(QR_OK, qr_provider_create(&inner, "hash", "", 8, &err));
+    QR_CHECK_RC(QR_OK, qr_provider_create(&inner, embedding, NULL, &err));
     QR_CHECK(provider);
     provider->fingerprint = inner->fingerprint;
-    provider->dimension = inner->dimension;
-    provider->batch_inputs_max = 4;
+    provider->dimensions = inner->dimensions;
+    provider->limits.inputs_max = 4;
+    provider->linger_ms = sim_between(0, 20);
+    provider->call_threads = (int)sim_between(0, 2);
     provider->arg = inner;
     provider->embed = embed;
+    provider->wait_ms = wait_ms;
     provider->free = free_provider;
     return provider;
 }

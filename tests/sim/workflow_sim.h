@@ -26,10 +26,15 @@ const struct qr_artifacts *parts_artifacts(const struct process *process);
 /* The job whose handler runs in this coroutine, and since when (wall clock); NULL = none. */
 const struct qr_job *parts_current_job(int64_t *ret_since_ms);
 
+/* Those who were found to want what a batcher is about to ask for, in this coroutine: whether they may (I8), and since when
+ * the first of them runs. */
+void parts_check_callers(int64_t *ret_since_ms);
+
 /* ---- workflow_services.c: what is outside of the process, and survives it ---- */
 
 void services_begin(void);
-struct qr_provider *services_provider(void); /* in the memory of the process */
+/* In the memory of the process. */
+struct qr_provider *services_provider(const struct qr_embedding_settings *embedding);
 struct qr_processor *services_processor(void);
 struct qr_analyser *services_analyser(void);
 
@@ -98,12 +103,15 @@ int64_t flow_oracle_visible_chunks(qr_uuid base_id);
 void flow_oracle_check_index(bool must_be_own);
 /* Whether the base is ready and nobody rebuilds its store, which carries its stamp. */
 bool flow_oracle_is_settled(qr_uuid base_id);
+/* After the drain: which models there are vectors of, and that each build has come to its end. */
+void flow_oracle_check_models(void);
 
 /* NULL = nothing is open, active or deleting. */
 const char *flow_oracle_unrest(void);
 void flow_oracle_check_drained(void);
 
 struct flow_totals {
+    uint64_t model_changes, model_switches;
     uint64_t provider_calls, provider_failures, items, stale_results, searches, requests, refused, removed, swaps;
 };
 extern struct flow_totals flow_totals;

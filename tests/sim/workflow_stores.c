@@ -2,6 +2,9 @@
  * change (I3, I8). */
 #include "sim/workflow_oracle.h"
 
+#include "model/settings.h"
+#include "store/vectors.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -136,21 +139,44 @@ static void check_live(qr_uuid id, int64_t generation, int64_t count, uint64_t h
     lives[live_count++] = (struct live){id, generation, count, hash};
 }
 
-static void check_chunks_of(sqlite3 *store, qr_uuid id, int64_t generation, int64_t chunk_count)
+static struct qr_base_models models_of(qr_uuid base_id)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena; /* only the keys are used */
+    struct qr_base_models models;
+    qr_err err = {0};
+    qr_arena_init(&arena, 0);
+    sqlite3_stmt *stmt = ask_statement("SELECT settings, live_embedding, previous_embedding FROM base WHERE id = ?1");
+    ask_bind_id(stmt, 1, &base_id);
+    QR_CHECK(ask_next(stmt));
+    const struct qr_base base = {.settings = (const char *)sqlite3_column_text(stmt, 0),
+                                 .live_embedding = (const char *)sqlite3_column_text(stmt, 1),
+                                 .previous_embedding = (const char *)sqlite3_column_text(stmt, 2)};
+    QR_CHECK_RC(QR_OK, qr_base_models(&base, &arena, &models, &err));
+    sqlite3_reset(stmt);
+    return models;
+}
+
+static void check_chunks_of(sqlite3 *store, qr_uuid id, int64_t generation, int64_t chunk_count, int64_t live_model)
 {
     sqlite3_stmt *stmt;
     QR_CHECK_INT(SQLITE_OK,
                  sqlite3_prepare_v2(store,
-                                    "SELECT text, id IN (SELECT id FROM chunk_vector) FROM chunk_row WHERE item_id = "
+                                    "SELECT text, EXISTS (SELECT 1 FROM vector_model m JOIN chunk_vector v ON v.id = "
+                                    "(m.slot << 48) + chunk_row.id WHERE m.model = ?3) FROM chunk_row WHERE item_id = "
                                     "?1 AND generation = ?2 ORDER BY ordinal",
                                     -1, &stmt, NULL));
     ask_bind_id(stmt, 1, &id);
     sqlite3_bind_int64(stmt, 2, generation);
+    sqlite3_bind_int64(stmt, 3, live_model);
     int64_t count = 0;
     uint64_t hash = 14695981039346656037ULL;
     while (ask_next(stmt)) {
         for (const unsigned char *at = sqlite3_column_text(stmt, 0); *at; at++) {
             hash = (hash ^ *at) * 1099511628211ULL;
+        }
+        if (live_model && !sqlite3_column_int(stmt, 1)) {
+            QR_FAIL("I11: chunk %lld of the live generation %lld of item %s has no vector of the live model",
+                    (long long)count, (long long)generation, ask_text_of(id));
         }
         count++;
     }
@@ -169,10 +195,12 @@ static void check_store(qr_uuid base_id)
     sqlite3_stmt *stmt = ask_statement("SELECT id, live_generation, chunk_count FROM item WHERE base_id = ?1 AND "
                                        "live_generation > 0 AND " ASK_NOT_GONE("above.status = 8"));
     sqlite3 *store = NULL;
+    const int64_t live_model = models_of(base_id).live_key;
     ask_bind_id(stmt, 1, &base_id);
     while (ask_next(stmt)) {
         store = store ? store : ask_open(sim_path(name));
-        check_chunks_of(store, ask_id_at(stmt, 0), sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2));
+        check_chunks_of(store, ask_id_at(stmt, 0), sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2),
+                        live_model);
     }
     sqlite3_close(store);
 }
@@ -198,6 +226,43 @@ void flow_oracle_check_index(bool must_be_own)
         } else if (must_be_own) {
             QR_FAIL("RECOV-4: base %s has an index that is not its own", ask_text_of(ids[i]));
         }
+    }
+}
+
+static void check_models_of(qr_uuid base_id)
+{
+    char name[64];
+    const struct qr_base_models models = models_of(base_id);
+    sqlite3_stmt *stmt =
+        ask_statement("SELECT count(*) FROM base WHERE id = ?1 AND live_embedding <> '' AND NOT EXISTS "
+                      "(SELECT 1 FROM job WHERE job.id = base.build_job_id AND code = "
+                      "'chunks_failed')");
+    ask_bind_id(stmt, 1, &base_id);
+    if (ask_number(stmt)) {
+        QR_FAIL("MODEL-8: the build of base %s has not come to its end", ask_text_of(base_id));
+    }
+    snprintf(name, sizeof name, "index/%s.db", ask_text_of(base_id));
+    if (access(sim_path(name), F_OK) != 0) {
+        return;
+    }
+    sqlite3 *store = ask_open(sim_path(name));
+    QR_CHECK_INT(SQLITE_OK, sqlite3_prepare_v2(store, "SELECT model FROM vector_model", -1, &stmt, NULL));
+    while (ask_next(stmt)) {
+        const int64_t key = sqlite3_column_int64(stmt, 0);
+        if (key != models.live_key && key != models.wanted_key && key != models.previous_key) {
+            QR_FAIL("I7: there are vectors of a model that base %s does not know", ask_text_of(base_id));
+        }
+    }
+    sqlite3_finalize(stmt);
+    sqlite3_close(store);
+}
+
+void flow_oracle_check_models(void)
+{
+    qr_uuid ids[ORACLE_BASES_MAX];
+    const int count = list_bases(ids);
+    for (int i = 0; i < count; i++) {
+        check_models_of(ids[i]);
     }
 }
 

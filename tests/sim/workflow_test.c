@@ -129,15 +129,16 @@ static void print_totals(void)
 {
     seeds_print_totals();
     printf("%llu requests (%llu refused), %llu items, %llu removed, %llu swaps, %llu provider calls (%llu failed), "
-           "%llu stale results, %llu searches\n",
+           "%llu stale results, %llu searches, %llu changes of models (%llu switches)\n",
            (unsigned long long)flow_totals.requests, (unsigned long long)flow_totals.refused,
            (unsigned long long)flow_totals.items, (unsigned long long)flow_totals.removed,
            (unsigned long long)flow_totals.swaps, (unsigned long long)flow_totals.provider_calls,
            (unsigned long long)flow_totals.provider_failures, (unsigned long long)flow_totals.stale_results,
-           (unsigned long long)flow_totals.searches);
+           (unsigned long long)flow_totals.searches, (unsigned long long)flow_totals.model_changes,
+           (unsigned long long)flow_totals.model_switches);
 }
 
-/* I1 I2 I3 I4 I5 I6 I7 I8 */
+/* I1 I2 I3 I4 I5 I6 I7 I8 I11 */
 QR_TEST_WITH_TIMEOUT(workflow_survives_crashes_faults_and_late_results, 600)
 {
     parts_install();

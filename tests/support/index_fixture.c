@@ -64,8 +64,7 @@ size_t index_chunk_count(struct index_fixture *fixture, qr_uuid base, qr_uuid it
     qr_arena_init(&arena, 0);
     struct qr_chunk_row *rows;
     size_t count;
-    QR_CHECK_RC(QR_OK,
-                qr_index_chunks(fixture->set, base, item, generation, 0, false, LIMIT, &arena, &rows, &count, &err));
+    QR_CHECK_RC(QR_OK, qr_index_chunks(fixture->set, base, item, generation, 0, 0, LIMIT, &arena, &rows, &count, &err));
     qr_arena_done(&arena);
     return count;
 }

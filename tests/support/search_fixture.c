@@ -11,20 +11,17 @@ static void must(qr_rc rc, const qr_err *err)
 
 void library_open(struct library *library, struct qr_test *t, const char *settings)
 {
-    qr_err err;
     *library = (struct library){0};
     qr_arena_init(&library->arena, 0);
     qr_shop_open(&library->shop, t, settings);
+    library->model = qr_shop_live_model(&library->shop);
     if (strstr(settings, "\"hash\"")) {
-        must(qr_provider_create(&library->provider, "hash", "", 0, &err), &err);
+        library->batcher = qr_shop_batcher(&library->shop, settings);
     }
 }
 
 void library_close(struct library *library)
 {
-    if (library->provider) {
-        qr_provider_free(library->provider);
-    }
     qr_arena_done(&library->arena);
     qr_shop_close(&library->shop);
 }
@@ -54,7 +51,8 @@ struct qr_search library_search(struct library *library, const char *query)
     return (struct qr_search){.db = library->shop.desk.db,
                               .index = library->shop.context.index,
                               .base_id = library->shop.desk.base_id,
-                              .provider = library->provider,
+                              .batcher = library->batcher,
+                              .model = library->model,
                               .query = qr_str_of(query),
                               .fusion = {QR_FUSION_WEIGHTED, {0.5, 0.5}},
                               .keeps_chunks = true,

@@ -6,9 +6,10 @@
 
 struct library {
     struct qr_shop shop;
-    struct qr_provider *provider; /* NULL unless it was opened with QR_SHOP_HASHED */
-    struct qr_arena arena;        /* of the answers */
-    struct qr_search search;      /* of the next question; set anew by library_ask */
+    struct qr_batcher *batcher; /* NULL unless it was opened with QR_SHOP_HASHED */
+    int64_t model;              /* of its base; 0 = none */
+    struct qr_arena arena;      /* of the answers */
+    struct qr_search search;    /* of the next question; set anew by library_ask */
 };
 
 /* Settings under which short paragraphs become chunks of their own. */

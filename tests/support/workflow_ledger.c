@@ -339,8 +339,8 @@ static int64_t count_chunks(struct quire *quire, const struct shown *shown)
     size_t count;
     qr_err err = {0};
     qr_arena_init(&arena, 0);
-    workflow_child_require(qr_index_chunks(quire->index, shown->base_id, shown->item_id, shown->live_generation, 0,
-                                           false, CHUNKS_LOOKED_AT, &arena, &rows, &count, &err),
+    workflow_child_require(qr_index_chunks(quire->index, shown->base_id, shown->item_id, shown->live_generation, 0, 0,
+                                           CHUNKS_LOOKED_AT, &arena, &rows, &count, &err),
                            &err);
     return (int64_t)count;
 }
@@ -364,9 +364,9 @@ static int count_orphans(struct quire *quire, const struct looking *looking, qr_
     int orphans = 0;
     do {
         qr_err err = {0};
-        workflow_child_require(
-            qr_index_extents(quire->index, base_id, last.item_id, last.generation, EXTENTS_MAX, extents, &count, &err),
-            &err);
+        workflow_child_require(qr_index_extents(quire->index, base_id, 0, last.item_id, last.generation, EXTENTS_MAX,
+                                                extents, &count, &err),
+                               &err);
         for (size_t i = 0; i < count; i++) {
             if (!is_owned(looking, base_id, &extents[i])) {
                 char id[QR_UUID_TEXT_SIZE];

@@ -1,6 +1,7 @@
 #include "support/workshop.h"
 
 #include "base/fs.h"
+#include "handler/embedding.h"
 #include "support/jobs_fixture.h"
 
 #include <unistd.h>
@@ -34,10 +35,36 @@ void qr_shop_open(struct qr_shop *shop, struct qr_test *t, const char *settings)
                                                 .work_dir = shop->work_dir};
     must(qr_index_set_open(&shop->context.index, &shop->index_options, &err), &err);
     qr_shop_make_folder(shop, "");
+    qr_shop_use_provider(shop, NULL);
+}
+
+void qr_shop_use_provider(struct qr_shop *shop, struct qr_provider *provider)
+{
+    qr_err err;
+    qr_providers_close(shop->context.providers);
+    must(qr_providers_open(&shop->context.providers,
+                           &(struct qr_providers_options){.clock = qr_clock_system(),
+                                                          .endpoints = shop->context.endpoints,
+                                                          .hooks = qr_embedding_hooks(shop->desk.db),
+                                                          .instead = provider},
+                           &err),
+         &err);
+}
+
+struct qr_batcher *qr_shop_batcher(struct qr_shop *shop, const char *settings)
+{
+    struct qr_settings parsed;
+    struct qr_batcher *batcher;
+    qr_err err;
+    must(qr_settings_parse_text(settings, &shop->desk.arena, &parsed, &err), &err);
+    must(qr_providers_get(shop->context.providers, &parsed.embedding, &batcher, &err), &err);
+    qr_providers_put(shop->context.providers, batcher); /* which keeps it */
+    return batcher;
 }
 
 void qr_shop_close(struct qr_shop *shop)
 {
+    qr_providers_close(shop->context.providers);
     qr_index_set_close(shop->context.index);
     qr_desk_close(&shop->desk);
 }
@@ -231,13 +258,13 @@ void qr_shop_delete(struct qr_shop *shop, qr_uuid id)
 
 /* ---- what comes between ---- */
 
-static qr_rc embed_disturbed(struct qr_provider *provider, const qr_str *texts QR_UNUSED, size_t count,
-                             struct qr_embedding *ret, qr_err *err QR_UNUSED)
+static qr_rc embed_disturbed(struct qr_provider *provider, const struct qr_embed_request *request,
+                             struct qr_embed_answer *ret_answer, qr_err *err)
 {
     const struct qr_disturbed *disturbed = provider->arg;
-    for (size_t i = 0; i < count; i++) {
-        memset(ret[i].vector, 0, (size_t)provider->dimension * sizeof(float));
-        ret[i].vector[0] = 1;
+    must(qr_embed_answer_begin(ret_answer, request->count, 4, err), err);
+    for (size_t i = 0; i < request->count * 4; i++) {
+        ret_answer->vectors[i] = 0.5F;
     }
     if (atomic_fetch_add(&provider->call_count, 1) == 0) {
         disturbed->disturb(disturbed);
@@ -251,12 +278,11 @@ void qr_disturbed_open(struct qr_disturbed *disturbed, struct qr_shop *shop, str
                  "{\"embedding\":{\"provider\":\"hash\"},\"chunking\":{\"strategy\":\"separator\","
                  "\"separator\":\"---\",\"size_tokens\":16}}");
     disturbed->provider.fingerprint = "disturbed";
-    disturbed->provider.dimension = 4;
-    disturbed->provider.batch_inputs_max = 1;
+    disturbed->provider.limits.inputs_max = 1;
     disturbed->provider.embed = embed_disturbed;
     disturbed->provider.arg = disturbed;
     disturbed->shop = shop;
-    shop->context.provider = &disturbed->provider;
+    qr_shop_use_provider(shop, &disturbed->provider);
     disturbed->item_id = qr_desk_add_note(&shop->desk, "note",
                                           "first of the old parts, long enough to stand on its own here --- "
                                           "second of the old parts, long enough to stand on its own here --- "
@@ -291,8 +317,8 @@ size_t qr_shop_chunks(struct qr_shop *shop, qr_uuid item_id, int64_t generation)
     struct qr_chunk_row *rows;
     size_t count;
     qr_err err;
-    must(qr_index_chunks(shop->context.index, shop->desk.base_id, item_id, generation, 0, false, 10000,
-                         &shop->desk.arena, &rows, &count, &err),
+    must(qr_index_chunks(shop->context.index, shop->desk.base_id, item_id, generation, 0, 0, 10000, &shop->desk.arena,
+                         &rows, &count, &err),
          &err);
     return count;
 }
@@ -309,13 +335,40 @@ size_t qr_shop_hits(struct qr_shop *shop, const char *query)
     return count;
 }
 
-static size_t extents_of(struct qr_shop *shop, int64_t *ret_vectors)
+struct models {
+    struct qr_shop *shop;
+    struct qr_arena arena;
+    struct qr_base_models of;
+};
+
+static qr_rc read_models(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct models *models = arg;
+    struct qr_base base;
+    bool found;
+    qr_arena_reset(&models->arena);
+    QR_TRY(qr_base_find(tx, models->shop->desk.base_id, &models->arena, &found, &base, err));
+    QR_CHECK(found);
+    return qr_base_models(&base, &models->arena, &models->of, err);
+}
+
+int64_t qr_shop_live_model(struct qr_shop *shop)
+{
+    struct models models = {.shop = shop};
+    qr_err err;
+    qr_arena_init(&models.arena, 0); /* its own: also for those who count what is allocated */
+    must(qr_db_read(shop->desk.db, read_models, &models, &err), &err);
+    qr_arena_done(&models.arena);
+    return models.of.live_key;
+}
+
+static size_t extents_of(struct qr_shop *shop, int64_t model, int64_t *ret_vectors)
 {
     struct qr_index_extent extents[LOOKED_AT_MAX];
     size_t count;
     qr_err err;
-    must(qr_index_extents(shop->context.index, shop->desk.base_id, (qr_uuid){0}, 0, LOOKED_AT_MAX, extents, &count,
-                          &err),
+    must(qr_index_extents(shop->context.index, shop->desk.base_id, model, (qr_uuid){0}, 0, LOOKED_AT_MAX, extents,
+                          &count, &err),
          &err);
     *ret_vectors = 0;
     for (size_t i = 0; i < count; i++) {
@@ -327,12 +380,17 @@ static size_t extents_of(struct qr_shop *shop, int64_t *ret_vectors)
 size_t qr_shop_extents(struct qr_shop *shop)
 {
     int64_t ignored;
-    return extents_of(shop, &ignored);
+    return extents_of(shop, 0, &ignored);
 }
 
 int64_t qr_shop_vectors(struct qr_shop *shop)
 {
+    return qr_shop_vectors_of(shop, qr_shop_live_model(shop));
+}
+
+int64_t qr_shop_vectors_of(struct qr_shop *shop, int64_t model)
+{
     int64_t vectors;
-    extents_of(shop, &vectors);
+    extents_of(shop, model, &vectors);
     return vectors;
 }

@@ -10,7 +10,7 @@
 
 struct qr_shop {
     struct qr_desk desk;
-    struct qr_handler_context context; /* put a provider, processor or analyser of the test's own here */
+    struct qr_handler_context context; /* put a processor or analyser of the test's own here */
     struct qr_handler handlers[QR_JOB_TYPE_END];
     struct qr_index_options index_options;
     char index_dir[160], work_dir[160];
@@ -22,6 +22,10 @@ enum { QR_SHOP_PURGE_AFTER_MS = 31000 }; /* then what a purge waits for is over 
 
 void qr_shop_open(struct qr_shop *shop, struct qr_test *t, const char *settings);
 void qr_shop_close(struct qr_shop *shop);
+/* This provider for all bases that embed something; NULL = by their settings. */
+void qr_shop_use_provider(struct qr_shop *shop, struct qr_provider *provider);
+/* The model of these settings of a base, shared with its handlers; it lives as long as the shop. */
+struct qr_batcher *qr_shop_batcher(struct qr_shop *shop, const char *settings);
 
 /* Runs jobs until none is queued or running; those that are due later stay. */
 void qr_shop_work(struct qr_shop *shop);
@@ -77,5 +81,8 @@ size_t qr_shop_chunks(struct qr_shop *shop, qr_uuid item_id, int64_t generation)
 size_t qr_shop_hits(struct qr_shop *shop, const char *query);
 /* Rows of any (item, generation) in the base's index. */
 size_t qr_shop_extents(struct qr_shop *shop);
-/* Chunks of any generation that have a vector. */
+/* The model that search uses; 0 = none. */
+int64_t qr_shop_live_model(struct qr_shop *shop);
+/* Chunks of any generation that have a vector: of the live model, of that one. */
 int64_t qr_shop_vectors(struct qr_shop *shop);
+int64_t qr_shop_vectors_of(struct qr_shop *shop, int64_t model);

@@ -8,23 +8,52 @@
 
 static qr_err err;
 
+static struct qr_embedding_settings settings_of(const char *kind, const char *model, int dimensions)
+{
+    return (struct qr_embedding_settings){.provider = kind,
+                                          .model = model,
+                                          .url = "",
+                                          .api_key_env = "",
+                                          .api_key_file = "",
+                                          .dimensions = dimensions,
+                                          .document_prefix = "",
+                                          .query_prefix = "",
+                                          .encoding = ""};
+}
+
+static qr_rc try_create(const char *kind, const char *model, int dimensions, struct qr_provider **ret_provider)
+{
+    const struct qr_embedding_settings settings = settings_of(kind, model, dimensions);
+    return qr_provider_create(ret_provider, &settings, NULL, &err);
+}
+
 static struct qr_provider *create(const char *model, int dimensions)
 {
     struct qr_provider *provider;
-    QR_CHECK_RC(QR_OK, qr_provider_create(&provider, "hash", model, dimensions, &err));
+    QR_CHECK_RC(QR_OK, try_create("hash", model, dimensions, &provider));
     return provider;
 }
 
 enum { DIMENSION = 64 };
 
+/* The answer's vectors are the caller's to free. */
+static struct qr_embed_answer ask(struct qr_provider *provider, const qr_str *texts, size_t count, bool *is_bad)
+{
+    struct qr_embed_answer answer = {.is_bad = is_bad};
+    QR_CHECK_RC(QR_OK,
+                provider->embed(provider, &(struct qr_embed_request){.texts = texts, .count = count}, &answer, &err));
+    return answer;
+}
+
 static void embed(struct qr_provider *provider, const char *text, float *ret_vector)
 {
     const qr_str input = qr_str_of(text);
-    struct qr_embedding embedding = {0};
-    embedding.vector = ret_vector;
-    QR_CHECK_INT(DIMENSION, provider->dimension);
-    QR_CHECK_RC(QR_OK, provider->embed(provider, &input, 1, &embedding, &err));
-    QR_CHECK(!embedding.has_failed);
+    bool is_bad = true;
+    const struct qr_embed_answer answer = ask(provider, &input, 1, &is_bad);
+    QR_CHECK_INT(DIMENSION, answer.dimension);
+    QR_CHECK(!is_bad);
+    memcpy(ret_vector, answer.vectors, DIMENSION * sizeof(float));
+    qr_free(answer.vectors);
 }
 
 static bool same(const float *a, const float *b)
@@ -49,13 +78,13 @@ static double product(const float *a, const float *b)
 QR_TEST(none_is_no_provider_and_an_unknown_one_is_refused)
 {
     struct qr_provider *provider = (struct qr_provider *)&err;
-    QR_CHECK_RC(QR_OK, qr_provider_create(&provider, "none", "", 0, &err));
+    QR_CHECK_RC(QR_OK, try_create("none", "", 0, &provider));
     QR_CHECK(provider == NULL);
     qr_provider_free(provider);
-    QR_CHECK_CODE(QR_CODE_INVALID_VALUE, qr_provider_create(&provider, "oracle", "", 0, &err));
+    QR_CHECK_CODE(QR_CODE_INVALID_VALUE, try_create("oracle", "", 0, &provider));
     QR_CHECK_HAS("\"oracle\"", err.msg);
-    QR_CHECK_CODE(QR_CODE_INVALID_VALUE, qr_provider_create(&provider, "hash", "", 4097, &err));
-    QR_CHECK_CODE(QR_CODE_INVALID_VALUE, qr_provider_create(&provider, "hash", "", -1, &err));
+    QR_CHECK_CODE(QR_CODE_INVALID_VALUE, try_create("hash", "", 4097, &provider));
+    QR_CHECK_CODE(QR_CODE_INVALID_VALUE, try_create("hash", "", -1, &provider));
 }
 
 QR_TEST(the_same_text_has_the_same_vector_of_length_1)
@@ -91,7 +120,7 @@ QR_TEST(another_model_or_dimension_has_another_fingerprint_and_other_vectors)
     struct qr_provider *a = create("", 0), *b = create("other", 0), *c = create("", 32);
     QR_CHECK(strcmp(a->fingerprint, b->fingerprint) != 0);
     QR_CHECK(strcmp(a->fingerprint, c->fingerprint) != 0);
-    QR_CHECK_INT(32, c->dimension);
+    QR_CHECK_INT(32, c->dimensions);
     float of_a[DIMENSION], of_b[DIMENSION];
     embed(a, "some words about something", of_a);
     embed(b, "some words about something", of_b);
@@ -104,23 +133,25 @@ QR_TEST(another_model_or_dimension_has_another_fingerprint_and_other_vectors)
 QR_TEST(a_text_that_cannot_be_embedded_fails_alone) /* EMPTY-2 */
 {
     struct qr_provider *provider = create("", 0);
-    float vectors[3][DIMENSION], alone[DIMENSION];
+    float alone[DIMENSION];
     const qr_str texts[] = {QR_STR("one"), QR_STR("this is " QR_HASH_UNEMBEDDABLE ", sadly"), QR_STR("three")};
-    struct qr_embedding embeddings[] = {{.vector = vectors[0], .has_failed = true}, {vectors[1]}, {vectors[2]}};
-    QR_CHECK_RC(QR_OK, provider->embed(provider, texts, 3, embeddings, &err));
-    QR_CHECK(!embeddings[0].has_failed && embeddings[1].has_failed && !embeddings[2].has_failed);
+    bool is_bad[3] = {true};
+    const struct qr_embed_answer answer = ask(provider, texts, 3, is_bad);
+    QR_CHECK(!is_bad[0] && is_bad[1] && !is_bad[2]);
     embed(provider, "three", alone);
-    QR_CHECK(same(alone, vectors[2]));
+    QR_CHECK(same(alone, answer.vectors + (size_t)2 * DIMENSION));
+    qr_free(answer.vectors);
     qr_provider_free(provider);
 }
 
 QR_TEST(a_provider_that_is_down_fails_the_call_so_that_it_is_tried_again) /* AGAIN-1 */
 {
     struct qr_provider *provider = create("", 0);
-    float vectors[2][DIMENSION];
     const qr_str texts[] = {QR_STR("one"), QR_STR("QUIRE-PROVIDER-DOWN")};
-    struct qr_embedding embeddings[] = {{vectors[0]}, {vectors[1]}};
-    QR_CHECK_CODE(QR_CODE_EMBEDDING_FAILED, provider->embed(provider, texts, 2, embeddings, &err));
+    bool is_bad[2];
+    struct qr_embed_answer answer = {.is_bad = is_bad};
+    QR_CHECK_CODE(QR_CODE_EMBEDDING_FAILED,
+                  provider->embed(provider, &(struct qr_embed_request){.texts = texts, .count = 2}, &answer, &err));
     QR_CHECK_INT(QR_POLICY_RETRY, qr_code_info(err.code)->policy);
     QR_CHECK_INT(1, atomic_load(&provider->call_count));
     qr_provider_free(provider);
@@ -156,7 +187,7 @@ QR_TEST(calls_are_counted_across_threads) /* I8 */
 static void create_under_fault(void *arg QR_UNUSED)
 {
     struct qr_provider *provider = NULL;
-    const qr_rc rc = qr_provider_create(&provider, "hash", "m", 0, &err);
+    const qr_rc rc = try_create("hash", "m", 0, &provider);
     qr_fault_disarm();
     QR_CHECK_INT(qr_fault_fired() ? QR_NOMEM : QR_OK, rc);
     qr_provider_free(provider);

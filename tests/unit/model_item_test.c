@@ -203,6 +203,7 @@ QR_TEST(the_job_types_are_those_of_the_page)
         {"delete-subtree", QR_QUEUE_DELETE, false, 0},
         {"delete-base", QR_QUEUE_DELETE, false, 0},
         {"purge", QR_QUEUE_DELETE, false, 0},
+        {"build-vectors", QR_QUEUE_EMBED, false, 0},
     };
     QR_CHECK_INT(QR_COUNT(page), QR_JOB_TYPE_END - 1);
     for (size_t i = 0; i < QR_COUNT(page); i++) {
