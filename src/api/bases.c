@@ -1,8 +1,10 @@
 /* /api/v1/bases: making, listing, changing, deleting and restoring bases. */
+#include "api/base_models.h"
 #include "api/circuits.h"
 #include "api/jobs.h"
 #include "api/lookup.h"
 #include "base/failpoint.h"
+#include "handler/estimate.h"
 #include "model/settings.h"
 #include "store/change.h"
 #include "workflow/models.h"
@@ -18,15 +20,16 @@ static json_t *settings_json(const struct qr_base *base)
     return rc == QR_OK || rc == QR_NOMEM ? settings : json_object();
 }
 
-static json_t *base_json(const struct qr_base *base)
+static json_t *base_json(const struct qr_base *base, const struct qr_build_view *build)
 {
     json_t *error = base->error_code[0]
                         ? json_pack("{s:s, s:s}", "code", base->error_code, "message", base->error_message)
                         : json_null();
-    return json_pack("{s:o, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "id", qr_json_uuid(base->id), "name", base->name,
-                     "status", qr_base_status_name(base->status), "error", error, "settings", settings_json(base),
-                     "version", (json_int_t)base->version, "created_at", qr_json_time(base->created_ms), "updated_at",
-                     qr_json_time(base->updated_ms));
+    return json_pack("{s:o, s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "id", qr_json_uuid(base->id), "name",
+                     base->name, "status", qr_base_status_name(base->status), "error", error, "settings",
+                     settings_json(base), "version", (json_int_t)base->version, "created_at",
+                     qr_json_time(base->created_ms), "updated_at", qr_json_time(base->updated_ms), "models",
+                     qr_json_base_models(base), "model_build", qr_json_model_build(base, build));
 }
 
 /* ---- reading ---- */
@@ -37,6 +40,7 @@ struct view {
     qr_uuid after;
     int limit;
     struct qr_base *bases;
+    struct qr_build_view *builds; /* of each */
     size_t count;
 };
 
@@ -44,7 +48,15 @@ static qr_rc load_list(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct view *view = arg;
     qr_arena_reset(view->arena);
-    return qr_bases_list(tx, view->after, view->limit + 1, false, view->arena, &view->bases, &view->count, err);
+    QR_TRY(qr_bases_list(tx, view->after, view->limit + 1, false, view->arena, &view->bases, &view->count, err));
+    view->builds = qr_arena_array(view->arena, view->count + 1, sizeof *view->builds);
+    if (!view->builds) {
+        return qr_answer_out_of_memory(err);
+    }
+    for (size_t i = 0; i < view->count; i++) {
+        QR_TRY(qr_build_view_load(tx, &view->bases[i], view->arena, &view->builds[i], err));
+    }
+    return QR_OK;
 }
 
 static json_t *list_json(const struct view *view)
@@ -52,7 +64,7 @@ static json_t *list_json(const struct view *view)
     const size_t page = (size_t)view->limit, count = QR_MIN(view->count, page);
     json_t *data = json_array();
     for (size_t i = 0; data && i < count; i++) {
-        if (json_array_append_new(data, base_json(&view->bases[i])) != 0) {
+        if (json_array_append_new(data, base_json(&view->bases[i], &view->builds[i])) != 0) {
             json_decref(data);
             data = NULL;
         }
@@ -80,6 +92,16 @@ struct one {
     json_t *body; /* the base */
 };
 
+static qr_rc write_base(struct qr_tx *tx, const struct qr_base *base, struct qr_arena *arena, json_t **body,
+                        qr_err *err)
+{
+    struct qr_build_view build;
+    QR_TRY(qr_build_view_load(tx, base, arena, &build, err));
+    json_decref(*body);
+    *body = base_json(base, &build);
+    return *body ? QR_OK : qr_answer_out_of_memory(err);
+}
+
 static qr_rc load_one(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct one *one = arg;
@@ -88,11 +110,7 @@ static qr_rc load_one(struct qr_tx *tx, void *arg, qr_err *err)
     qr_arena_init(&arena, 0);
     QR_TRY(qr_request_base(tx, one->request, &arena, &base, err));
     json_t *circuits;
-    json_decref(one->body);
-    one->body = base_json(&base);
-    if (!one->body) {
-        return qr_answer_out_of_memory(err);
-    }
+    QR_TRY(write_base(tx, &base, &arena, &one->body, err));
     QR_TRY(qr_circuits_of_base(tx, &base, &arena, &circuits, err));
     return json_object_set_new(one->body, "circuits", circuits) == 0 ? QR_OK : qr_answer_out_of_memory(err);
 }
@@ -226,14 +244,49 @@ static qr_rc set_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     QR_TRY(qr_workflow_finish(&change, err));
     QR_TRY(qr_base_find(tx, id, &arena, &found, &base, err));
     QR_FAILPOINT("base.set.before_commit", err);
-    json_decref(call->body);
-    call->body = base_json(&base); /* here, because after the commit nothing may fail any more */
-    return call->body ? QR_OK : qr_answer_out_of_memory(err);
+    return write_base(tx, &base, &arena, &call->body, err); /* here: after the commit nothing may fail any more */
+}
+
+/* What the settings would cost, if they were set. */
+struct preview {
+    const struct set_call *call;
+    struct qr_arena *arena;
+    struct qr_base base;
+    struct qr_settings settings;
+};
+
+static qr_rc load_preview(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct preview *preview = arg;
+    QR_CLEANUP(qr_buf_done) struct qr_buf settings = {0};
+    qr_arena_reset(preview->arena);
+    QR_TRY(qr_request_base(tx, preview->call->request, preview->arena, &preview->base, err));
+    QR_TRY(merged_settings(preview->call, &preview->base, preview->arena, &settings, err));
+    return qr_settings_parse_text(settings.data, preview->arena, &preview->settings, err);
+}
+
+static qr_rc answer_preview(const struct set_call *call, struct qr_reply *reply, qr_err *err)
+{
+    const struct quire *quire = call->request->quire;
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct preview preview = {.call = call, .arena = &arena};
+    struct qr_estimate estimate;
+    QR_TRY(qr_db_read(quire->db, load_preview, &preview, err));
+    QR_TRY(qr_estimate_model(quire->db, quire->index, preview.base.id, &preview.settings.embedding, &estimate, err));
+    return qr_reply_with(reply, 200,
+                         json_pack("{s:b, s:{s:I, s:I, s:I, s:I, s:b}}", "dry_run", 1, "estimate", "chunks",
+                                   (json_int_t)estimate.chunks, "to_embed", (json_int_t)estimate.to_embed, "cached",
+                                   (json_int_t)estimate.cached, "tokens", (json_int_t)estimate.tokens, "is_sampled",
+                                   (int)estimate.is_sampled),
+                         err);
 }
 
 qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
     struct set_call call = {.request = request};
+    bool dry_run = false;
+    QR_TRY(qr_field_bool(request->body, "", "dry_run", &dry_run, err));
     const json_t *version = json_object_get(request->body, "version"), *settings;
     QR_TRY(qr_field_text(request->body, "", "name", &call.name, err));
     if (call.name) {
@@ -246,6 +299,9 @@ qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *repl
     settings = json_object_get(request->body, "settings");
     if (settings && !json_is_object(settings)) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "settings must be an object");
+    }
+    if (dry_run) {
+        return answer_preview(&call, reply, err);
     }
     const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, set_in_tx, &call, err);
     if (rc != QR_OK) {

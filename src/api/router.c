@@ -6,7 +6,7 @@ static const struct qr_route routes[] = {
     {"GET", "/api/v1/bases", qr_route_bases_list, "limit cursor", "", "Bases, oldest first."},
     {"POST", "/api/v1/bases", qr_route_bases_add, "", "name settings", "Makes a base."},
     {"GET", "/api/v1/bases/{b}", qr_route_bases_show, "", "", "One base."},
-    {"PATCH", "/api/v1/bases/{b}", qr_route_bases_set, "", "name settings version",
+    {"PATCH", "/api/v1/bases/{b}", qr_route_bases_set, "", "name settings version dry_run",
      "Renames a base, changes settings."},
     {"DELETE", "/api/v1/bases/{b}", qr_route_bases_delete, "confirm", "", "Deletes a base with everything in it."},
     {"POST", "/api/v1/bases/{b}/restore", qr_route_bases_restore, "", "", "Makes a failed base work again."},

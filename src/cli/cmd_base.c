@@ -3,7 +3,7 @@
 #include "cli/items.h"
 #include "cli/paint.h"
 
-enum { SWITCH_YES = QR_BIT(0) }; /* the order of the command's options */
+enum { SWITCH_YES = QR_BIT(0), SWITCH_DRY_RUN = QR_BIT(1) }; /* the order of the command's options */
 
 /* ---- what is printed ---- */
 
@@ -44,6 +44,43 @@ static void print_circuits(const json_t *base)
     }
 }
 
+static void print_model(const char *title, const json_t *embedding)
+{
+    const char *model = cli_text(embedding, "model");
+    printf("\n%-10s%s", title, cli_text(embedding, "provider"));
+    if (model[0]) {
+        fputc(' ', stdout);
+        cli_print_safe(model);
+    }
+    if (json_object_get(embedding, "dimensions")) {
+        printf(", %lld dimensions", cli_number(embedding, "dimensions"));
+    }
+}
+
+/* The model that search uses; and while another one is built, how far that is. */
+static void print_models(const json_t *base)
+{
+    const json_t *models = json_object_get(base, "models"), *build = json_object_get(base, "model_build");
+    const json_t *previous = json_object_get(models, "previous"), *error = json_object_get(build, "error");
+    print_model("model", json_object_get(models, "live"));
+    if (cli_number(models, "failed_chunks")) {
+        printf("; %lld chunks could not be embedded", cli_number(models, "failed_chunks"));
+    }
+    if (json_is_object(previous)) {
+        print_model("before", previous);
+    }
+    if (json_is_object(build)) {
+        print_model("building", json_object_get(build, "to"));
+        printf(": %s, %lld of %lld chunks", cli_text(build, "status"), cli_number(build, "done"),
+               cli_number(build, "total"));
+    }
+    if (json_is_object(error)) {
+        fputs("; ", stdout);
+        cli_print_safe(cli_text(error, "message"));
+        printf(" (%s)", cli_text(error, "code"));
+    }
+}
+
 static void print_base(const json_t *base)
 {
     const json_t *error = json_object_get(base, "error");
@@ -57,11 +94,26 @@ static void print_base(const json_t *base)
         cli_print_safe(cli_text(error, "message"));
         printf(" (%s); `quire base restore` makes it work again", cli_text(error, "code"));
     }
+    print_models(base);
     print_circuits(base);
     if (qr_json_write(json_object_get(base, "settings"), &settings, NULL) == QR_OK) {
         printf("\nsettings  %s, version %lld", settings.data, cli_number(base, "version"));
     }
     printf("\nmade      %s\n", cli_short_time(base, "created_at").text);
+}
+
+/* "412 of 9,300 chunks, 190 k tokens" */
+static void print_preview(const json_t *answer)
+{
+    const json_t *estimate = json_object_get(answer, "estimate");
+    const long long tokens = cli_number(estimate, "tokens"), to_embed = cli_number(estimate, "to_embed");
+    printf("would embed %s%lld of %lld chunks", json_is_true(json_object_get(estimate, "is_sampled")) ? "about " : "",
+           to_embed, cli_number(estimate, "chunks"));
+    printf(tokens >= 10000 ? ", %lld k tokens" : ", %lld tokens", tokens >= 10000 ? (tokens + 500) / 1000 : tokens);
+    if (cli_number(estimate, "cached")) {
+        printf("; %lld more are known already", cli_number(estimate, "cached"));
+    }
+    fputc('\n', stdout);
 }
 
 static void print_deleted(const json_t *answer)
@@ -115,8 +167,11 @@ static qr_rc check_words(const struct cli *cli, const struct action *action, qr_
         return qr_fail(err, QR_CODE_USAGE, "%s is one argument too many: quire base %s", cli->args[words_min],
                        action->name);
     }
-    if (cli->switches && strcmp(action->name, "rm") != 0) {
+    if ((cli->switches & SWITCH_YES) && strcmp(action->name, "rm") != 0) {
         return qr_fail(err, QR_CODE_USAGE, "--yes is for quire base rm");
+    }
+    if ((cli->switches & SWITCH_DRY_RUN) && strcmp(action->name, "set") != 0) {
+        return qr_fail(err, QR_CODE_USAGE, "--dry-run is for quire base set");
     }
     return QR_OK;
 }
@@ -134,6 +189,9 @@ static qr_rc make_body(const struct cli *cli, const struct action *action, struc
     } else if (name) {
         json_object_set(request, "name", name);
         json_object_del(settings, "name");
+    }
+    if (cli->switches & SWITCH_DRY_RUN) {
+        json_object_set_new(request, "dry_run", json_true());
     }
     return json_object_set(request, "settings", settings) == 0
                ? qr_json_write(request, body, err)
@@ -176,7 +234,7 @@ int cmd_base(struct cli *cli)
     if (exit_code == 0 && cli->json) {
         exit_code = cli_print_json(cli, json_incref(answer));
     } else if (exit_code == 0) {
-        action->print(answer);
+        (cli->switches & SWITCH_DRY_RUN ? print_preview : action->print)(answer);
         cli_print_pending(cli);
     }
     cli_close(cli);

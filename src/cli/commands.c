@@ -41,8 +41,10 @@ const struct cli_command cli_commands[] = {
         .args_max = 100,
         .doc = "Makes, lists, changes, deletes and restores bases.",
         .details = "KEY=VALUE are settings, as in chunking.size_tokens=300; an empty VALUE takes one away, and of set, "
-                   "name=NEW renames. restore makes a failed base work again.",
-        .options = {{"--yes", NULL, "rm: also when it is not empty."}},
+                   "name=NEW renames. restore makes a failed base work again. Another model (embedding.model and the "
+                   "like) is built beside the one that search uses, and then takes its place; show says how far it is.",
+        .options = {{"--yes", NULL, "rm: also when it is not empty."},
+                    {"--dry-run", NULL, "set: only say how much would be embedded."}},
         .run = cmd_base,
     },
     {

@@ -1,6 +1,7 @@
 /* Another model for a base: built beside the one that search uses, then switched to (MODEL). */
 #include "base/failpoint.h"
 #include "handler/embedding.h"
+#include "handler/estimate.h"
 #include "support/workshop.h"
 
 #define OF(model) "{\"embedding\":{\"provider\":\"hash\",\"model\":\"" model "\",\"dimensions\":16}}"
@@ -482,6 +483,41 @@ QR_DB_TEST(a_model_does_not_become_live_before_its_vectors_are_durable) /* MODEL
     QR_CHECK_RC(QR_OK, qr_failpoints_set(NULL, &err));
     qr_shop_work_after(&models.shop, 61000);
     QR_CHECK(is_live(&models, one));
+    models_close(&models);
+}
+
+/* ---- what it would cost ---- */
+
+static struct qr_estimate estimate(struct models *models, const char *settings)
+{
+    struct qr_settings parsed;
+    struct qr_estimate estimated;
+    struct qr_shop *shop = &models->shop;
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_settings_parse_text(settings, &shop->desk.arena, &parsed, &err));
+    QR_CHECK_RC(QR_OK, qr_estimate_model(shop->desk.db, shop->context.index, shop->desk.base_id, &parsed.embedding,
+                                         &estimated, &err));
+    return estimated;
+}
+
+QR_DB_TEST(what_a_model_would_embed_is_said_before) /* MODEL-4, PAID-1 */
+{
+    struct models models;
+    models_open(&models, t, one);
+    add_notes(&models, 0, 5);
+    qr_shop_work(&models.shop);
+    struct qr_estimate cost = estimate(&models, two);
+    QR_CHECK(cost.chunks == 5 && cost.to_embed == 5 && cost.cached == 0 && cost.tokens > 0 && !cost.is_sampled);
+    choose(&models, two);
+    qr_shop_work(&models.shop);
+    cost = estimate(&models, one); /* kept */
+    QR_CHECK(cost.chunks == 5 && cost.to_embed == 0 && cost.cached == 0 && cost.tokens == 0);
+    choose(&models, three);
+    qr_shop_work(&models.shop);
+    cost = estimate(&models, one); /* taken away, but paid for */
+    QR_CHECK(cost.chunks == 5 && cost.to_embed == 0 && cost.cached == 5 && cost.tokens == 0);
+    cost = estimate(&models, none);
+    QR_CHECK(cost.chunks == 5 && cost.to_embed == 0);
     models_close(&models);
 }
 

@@ -69,3 +69,24 @@ QR_TEST(only_a_failed_base_is_restored) /* API_BASE-2 */
     api_check(quire, "POST", API_BASE "/restore", NULL, 409, "\"not_failed\"");
     quire_close(quire);
 }
+
+QR_TEST(a_base_shows_its_models_and_what_another_one_would_cost) /* MODEL-1, MODEL-4 */
+{
+    struct quire *quire = api_open_base(t);
+    static const char hash[] = "{\"settings\":{\"embedding\":{\"provider\":\"hash\",\"model\":\"m\"}}}";
+    api_check(quire, "GET", API_BASE, NULL, 200,
+              "\"models\":{\"live\":{\"provider\":\"none\"},\"wanted\":{\"provider\":\"none\"},\"previous\":null,"
+              "\"failed_chunks\":0},\"model_build\":null");
+    QR_JSON *added = api_call(quire, "POST", API_BASE "/items",
+                              "{\"items\":[{\"type\":\"note\",\"name\":\"n\",\"content\":\"words\"}]}", 202);
+    api_check(quire, "PATCH", API_BASE, hash, 200,
+              "\"model_build\":{\"status\":\"queued\",\"done\":0,\"total\":0,\"from\":{\"provider\":\"none\"},\"to\":{"
+              "\"provider\":\"hash\",\"model\":\"m\"},\"error\":null}");
+    api_check(quire, "GET", "/api/v1/bases", NULL, 200, "\"status\":\"queued\"");
+    api_check(quire, "PATCH", API_BASE, "{\"settings\":{\"embedding\":null}}", 200, "\"model_build\":null");
+    api_check(
+        quire, "PATCH", API_BASE, "{\"dry_run\":true,\"settings\":{\"embedding\":{\"provider\":\"hash\"}}}", 200,
+        "{\"dry_run\":true,\"estimate\":{\"chunks\":0,\"to_embed\":0,\"cached\":0,\"tokens\":0,\"is_sampled\":false}}");
+    api_check(quire, "GET", API_BASE, NULL, 200, "\"settings\":{}"); /* it changes nothing */
+    quire_close(quire);
+}
