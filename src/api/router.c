@@ -3,6 +3,9 @@
 
 static const struct qr_route routes[] = {
     {"POST", "/api/v1/check", qr_route_check, "", "repair limit", "Looks through everything stored for damage."},
+    {"GET", "/api/v1/cache", qr_route_cache_show, "", "", "How much the vector cache holds."},
+    {"POST", "/api/v1/cache/prune", qr_route_cache_prune, "", "to_bytes",
+     "Evicts vectors that no base uses, down to a size."},
     {"GET", "/api/v1/bases", qr_route_bases_list, "limit cursor", "", "Bases, oldest first."},
     {"POST", "/api/v1/bases", qr_route_bases_add, "", "name settings", "Makes a base."},
     {"GET", "/api/v1/bases/{b}", qr_route_bases_show, "", "", "One base."},

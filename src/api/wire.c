@@ -8,6 +8,7 @@
 #include "base/failpoint.h"
 #include "base/mem.h"
 #include "handler/context.h"
+#include "handler/prune_vectors.h"
 #include "job/beat.h"
 #include "job/runner.h"
 #include "workflow/plan.h"
@@ -24,7 +25,8 @@ struct qr_work {
     struct qr_handler handlers[QR_JOB_TYPE_END];
     struct qr_recovery_state recovery;
     struct qr_store_look store_look;
-    struct qr_beat_task tasks[QR_RECOVERY_TASKS + 1];
+    struct qr_pruning pruning;
+    struct qr_beat_task tasks[QR_RECOVERY_TASKS + 2];
     struct qr_reader *reader;
     struct qr_runner *runner;
     struct qr_beat *beat;
@@ -85,6 +87,9 @@ static qr_rc start_beat(struct qr_work *work, qr_err *err)
     work->store_look.quire = quire;
     qr_recovery_tasks(&work->recovery, work->tasks);
     work->tasks[QR_RECOVERY_TASKS] = qr_store_look_task(&work->store_look);
+    qr_pruning_init(&work->pruning, quire->db, quire->index,
+                    qr_config_number(&quire->config, QR_CONFIG_CACHE_VECTOR_LIMIT));
+    work->tasks[QR_RECOVERY_TASKS + 1] = qr_prune_task(&work->pruning);
     QR_TRY(qr_beat_create(&work->beat,
                           &(struct qr_beat_options){.db = quire->db,
                                                     .clock = quire->clock,

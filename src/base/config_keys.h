@@ -28,6 +28,9 @@ QR_KEY_SIZE(DATABASE_WAL_SOFT_LIMIT, "database.wal_soft_limit", 8 << 20, 1 << 20
 QR_KEY_SIZE(DATABASE_WAL_HARD_LIMIT, "database.wal_hard_limit", 64 << 20, 2 << 20, INT64_C(4) << 30,
     "SQLite: at this size writes wait until the log is emptied; at least twice the soft limit.")
 
+QR_KEY_SIZE(CACHE_VECTOR_LIMIT, "cache.vector_limit", INT64_C(2) << 30, 0, INT64_C(4096) << 30,
+    "Vectors that no base uses any more are kept up to this size of the whole cache, those used last. What bases use is kept whatever the size.")
+
 QR_KEY_ENUM(LOG_LEVEL, "log.level", "info", "debug info warn error",
     "The least important lines that are logged, to standard error.")
 QR_KEY_ENUM(LOG_FORMAT, "log.format", "text", "text json",

@@ -48,6 +48,18 @@ const struct cli_command cli_commands[] = {
         .run = cmd_base,
     },
     {
+        .name = "cache",
+        .args = "stat|prune",
+        .args_max = 1,
+        .doc = "Says what the vector cache holds, or makes it smaller.",
+        .details = "Vectors that were paid for are kept, for all bases. prune evicts those that no base uses, the ones used "
+                   "longest ago first, down to cache.vector_limit; what a base uses stays. It happens by itself every "
+                   "hour; the space is used again, the files do not shrink. Ends with 1 when a base's index has to be "
+                   "whole first.",
+        .options = {{"--to", "SIZE", "prune: down to this size, as in 500MB; 0 leaves only what is in use."}},
+        .run = cmd_cache,
+    },
+    {
         .name = "cat",
         .args = "ITEM",
         .args_max = 1,

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "handler/embedding.h"
+#include "handler/prune_vectors.h"
 #include "job/beat.h"
 #include "model/stage_result.h"
 #include "search/visible.h"
@@ -37,7 +38,8 @@ struct parts {
     struct qr_handler handlers[QR_JOB_TYPE_END];
     struct qr_plan plan; /* the product's own */
     struct qr_recovery_state recovery;
-    struct qr_beat_task tasks[QR_RECOVERY_TASKS];
+    struct qr_pruning pruning;
+    struct qr_beat_task tasks[QR_RECOVERY_TASKS + 1];
     struct qr_beat *beat;
 };
 
@@ -376,6 +378,8 @@ static qr_rc open_parts(struct process *process, struct qr_runner_options *optio
     }
     parts->recovery = (struct qr_recovery_state){.workflow = &parts->workflow, .rows_a_step = (int)sim_between(1, 20)};
     qr_recovery_tasks(&parts->recovery, parts->tasks);
+    qr_pruning_init(&parts->pruning, process->db, parts_index(process), 0);
+    parts->tasks[QR_RECOVERY_TASKS] = qr_prune_task(&parts->pruning);
     QR_TRY(qr_beat_create(&parts->beat,
                           &(struct qr_beat_options){.db = process->db,
                                                     .clock = sim_clock(),

@@ -3,6 +3,8 @@
 #include "sim/workflow_sim.h"
 
 #include "base/json.h"
+#include "base/mem.h"
+#include "handler/prune_vectors.h"
 #include "index/set.h"
 #include "search/search.h"
 #include "workflow/process.h"
@@ -444,6 +446,17 @@ static void search(struct process *process)
     flow_totals.searches++;
 }
 
+/* PAID-2: at any time. */
+static void prune_vectors(struct process *process)
+{
+    QR_CLEANUP(qr_free_ptr) struct qr_pruning *pruning = qr_alloc_zero(sizeof *pruning);
+    struct qr_vector_round round;
+    qr_err err = {0};
+    QR_CHECK(pruning);
+    qr_pruning_init(pruning, process->db, parts_index(process), 0);
+    count_answer(qr_prune(pruning, sim_between(0, 5000), &round, &err));
+}
+
 /* ---- all of it ---- */
 
 static void do_something(struct process *process)
@@ -454,8 +467,8 @@ static void do_something(struct process *process)
     } deeds[] = {{18, add_note},    {10, delete_items}, {10, update},      {4, patch},
                  {8, process_base}, {3, cancel_run},    {5, cancel_job},   {3, retry_job},
                  {4, add_base},     {3, delete_base},   {1, fail_base},    {4, restore_base},
-                 {10, search},      {8, pause_queue},   {6, choose_model}};
-    int64_t at = sim_between(0, 135);
+                 {10, search},      {8, pause_queue},   {6, choose_model}, {5, prune_vectors}};
+    int64_t at = sim_between(0, 140);
     for (size_t i = 0; i < QR_COUNT(deeds); i++) {
         if (at < deeds[i].weight) {
             deeds[i].fn(process);

@@ -188,6 +188,50 @@ static void check_chunks_of(sqlite3 *store, qr_uuid id, int64_t generation, int6
     check_live(id, generation, count, hash);
 }
 
+/* The fingerprint of the base's live model; "" = none. */
+static void live_fingerprint(qr_uuid base_id, char ret_fingerprint[static QR_FINGERPRINT_SIZE])
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    struct qr_settings settings;
+    qr_err err = {0};
+    qr_arena_init(&arena, 0);
+    sqlite3_stmt *stmt =
+        ask_statement("SELECT CASE WHEN live_embedding <> '' THEN live_embedding ELSE settings END FROM "
+                      "base WHERE id = ?1");
+    ask_bind_id(stmt, 1, &base_id);
+    QR_CHECK(ask_next(stmt));
+    QR_CHECK_RC(QR_OK, qr_settings_parse_text((const char *)sqlite3_column_text(stmt, 0), &arena, &settings, &err));
+    qr_embedding_fingerprint(&settings.embedding, ret_fingerprint);
+    sqlite3_reset(stmt);
+}
+
+/* PAID-2: what it has of the live model could be had again for nothing. */
+static void check_cached(sqlite3 *store, qr_uuid id, int64_t generation, int64_t live_model, const char *fingerprint)
+{
+    sqlite3_stmt *stmt;
+    QR_CHECK_INT(SQLITE_OK,
+                 sqlite3_prepare_v2(store,
+                                    "SELECT r.text FROM chunk_row r JOIN vector_model m ON m.model = ?3 JOIN "
+                                    "chunk_vector v ON v.id = (m.slot << 48) + r.id AND v.dimension > 0 WHERE "
+                                    "r.item_id = ?1 AND r.generation = ?2",
+                                    -1, &stmt, NULL));
+    ask_bind_id(stmt, 1, &id);
+    sqlite3_bind_int64(stmt, 2, generation);
+    sqlite3_bind_int64(stmt, 3, live_model);
+    while (ask_next(stmt)) {
+        unsigned char key[QR_VECTOR_KEY_BYTES];
+        qr_vector_key(fingerprint, qr_str_of((const char *)sqlite3_column_text(stmt, 0)), key);
+        sqlite3_stmt *cached =
+            ask_statement("SELECT count(*) FROM vector_cache JOIN vector_use USING (key) WHERE key = ?1");
+        sqlite3_bind_blob(cached, 1, key, sizeof key, SQLITE_TRANSIENT);
+        if (ask_number(cached) == 0) {
+            QR_FAIL("PAID-2: a vector that the live generation %lld of item %s uses is not in the cache",
+                    (long long)generation, ask_text_of(id));
+        }
+    }
+    sqlite3_finalize(stmt);
+}
+
 static void check_store(qr_uuid base_id)
 {
     char name[64];
@@ -196,11 +240,14 @@ static void check_store(qr_uuid base_id)
                                        "live_generation > 0 AND " ASK_NOT_GONE("above.status = 8"));
     sqlite3 *store = NULL;
     const int64_t live_model = models_of(base_id).live_key;
+    char fingerprint[QR_FINGERPRINT_SIZE];
+    live_fingerprint(base_id, fingerprint);
     ask_bind_id(stmt, 1, &base_id);
     while (ask_next(stmt)) {
         store = store ? store : ask_open(sim_path(name));
         check_chunks_of(store, ask_id_at(stmt, 0), sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2),
                         live_model);
+        check_cached(store, ask_id_at(stmt, 0), sqlite3_column_int64(stmt, 1), live_model, fingerprint);
     }
     sqlite3_close(store);
 }
