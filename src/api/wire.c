@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { POSTGRES_POLL_MS = 5000, STUCK_MAX = 4 };
+enum { POSTGRES_POLL_MS = 5000, STUCK_MAX = 4, EMBEDDERS = 8 };
 
 struct qr_work {
     struct quire *quire;
@@ -130,10 +130,10 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
         .plan = plan_of(quire),
         .slots = {[QR_QUEUE_EXPAND] = 1,
                   [QR_QUEUE_CONVERT] = converters,
-                  [QR_QUEUE_EMBED] = QR_MIN(cores + 1, 8),
+                  [QR_QUEUE_EMBED] = EMBEDDERS, /* they wait for a server, or for one batch that all share */
                   [QR_QUEUE_ASSETS] = 1,
                   [QR_QUEUE_DELETE] = 1},
-        .ahead_min = {[QR_QUEUE_EMBED] = QR_TOGETHER_MAX}, /* so that small documents share calls */
+        .share_min = {[QR_QUEUE_EMBED] = QR_TOGETHER_MAX}, /* so that small documents share calls */
         .name = work->name,
         .owns_all = is_alone,
         .poll_ms = is_alone ? 0 : POSTGRES_POLL_MS,

@@ -27,13 +27,14 @@ struct qr_runner_options {
     const struct qr_handler *handlers;
     size_t handler_count;
     struct qr_plan plan;
-    int slots[QR_QUEUE_END];     /* handlers at a time, by queue; 0 = this runner does not serve it */
-    int ahead_min[QR_QUEUE_END]; /* so many are claimed for each thread, however long they take: of handlers that take
-                                  * several and mostly wait */
-    const char *name;            /* how people see this worker: "host, pid 123" */
-    bool owns_all;               /* no other worker can be alive: their jobs are free at once */
-    int64_t poll_ms;             /* look for work that often without being woken; 0 = never */
-    int stuck_max;               /* handlers that do not return, before on_stuck is called, once */
+    int slots[QR_QUEUE_END]; /* handlers at a time, by queue; 0 = this runner does not serve it */
+    int share_min
+        [QR_QUEUE_END]; /* so many are claimed for a thread that is idle, however long they take: of handlers that
+                                  * take several and mostly wait */
+    const char *name;   /* how people see this worker: "host, pid 123" */
+    bool owns_all;      /* no other worker can be alive: their jobs are free at once */
+    int64_t poll_ms;    /* look for work that often without being woken; 0 = never */
+    int stuck_max;      /* handlers that do not return, before on_stuck is called, once */
     void (*on_stuck)(void *arg);
     void *on_stuck_arg;
 };

@@ -296,14 +296,24 @@ bool qr_slots_are_busy(const struct qr_runner *runner)
     return false;
 }
 
+static int count_idle(const struct qr_runner *runner, enum qr_queue queue)
+{
+    int count = 0;
+    for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
+        count += slot->queue == queue && !slot->is_replaced && !slot->task;
+    }
+    return count;
+}
+
 size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int in_flight)
 {
     const int slots = count_threads(runner, queue, true);
     const int64_t now_us = busy_ms(runner, queue, qr_runner_mono_ms(runner)) * 1000; /* longer than the others took? */
     const int64_t average_us = QR_MAX(QR_MAX(runner->average_us[queue], now_us), (int64_t)QR_AHEAD_US / AHEAD_MAX);
-    const int64_t least = QR_MAX(runner->options.ahead_min[queue], 1);
-    const int ahead = (int)QR_MIN(QR_MAX(QR_AHEAD_US / average_us, least), (int64_t)AHEAD_MAX);
-    const int wanted = slots * ahead - in_flight;
+    const int ahead = (int)QR_MIN(QR_MAX(QR_AHEAD_US / average_us, (int64_t)1), (int64_t)AHEAD_MAX);
+    /* for a thread that will begin them now, however long they take: what waits for one that is busy would go back */
+    const int share = count_idle(runner, queue) * runner->options.share_min[queue] - (int)runner->ready[queue].count;
+    const int wanted = QR_MAX(slots * ahead - in_flight, share);
     return wanted > 0 ? (size_t)wanted : 0;
 }
 
