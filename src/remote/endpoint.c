@@ -165,18 +165,28 @@ static int64_t share_ms(const struct qr_endpoint_limits *limits, int64_t tokens)
     return (int64_t)(QR_MIN(QR_MAX(requests, of_tokens), 1.0) * MINUTE_MS);
 }
 
-int64_t qr_endpoint_wait_ms(struct qr_endpoint *endpoint, int64_t tokens)
+/* With the lock held. */
+static int64_t wait_at(struct qr_endpoint *endpoint, int64_t tokens, int64_t now_ms)
 {
     const char *why;
+    const int64_t wait_ms = qr_limits_wait_ms(&endpoint->limits, QR_PRIORITY_DOCUMENT, tokens, now_ms, &why);
+    return endpoint->circuit.is_open ? QR_MAX(wait_ms, qr_circuit_wait_ms(&endpoint->circuit, now_ms)) : wait_ms;
+}
+
+int64_t qr_endpoint_look_ms(struct qr_endpoint *endpoint, int64_t tokens)
+{
+    QR_HOLD(&endpoint->lock);
+    return wait_at(endpoint, QR_MAX(tokens, (int64_t)0), qr_clock_mono_ms(endpoint->all->clock));
+}
+
+int64_t qr_endpoint_wait_ms(struct qr_endpoint *endpoint, int64_t tokens)
+{
     tokens = QR_MAX(tokens, (int64_t)0);
     QR_HOLD(&endpoint->lock);
     const int64_t now_ms = qr_clock_mono_ms(endpoint->all->clock);
-    const int64_t wait_ms = qr_limits_wait_ms(&endpoint->limits, QR_PRIORITY_DOCUMENT, tokens, now_ms, &why);
-    if (endpoint->circuit.is_open) {
-        return QR_MAX(wait_ms, qr_circuit_wait_ms(&endpoint->circuit, now_ms));
-    }
-    if (wait_ms == 0) {
-        return 0;
+    const int64_t wait_ms = wait_at(endpoint, tokens, now_ms);
+    if (endpoint->circuit.is_open || wait_ms == 0) {
+        return wait_ms;
     }
     const int64_t next_ms = endpoint->promised_ms + share_ms(&endpoint->limits.set, tokens);
     endpoint->promised_ms =

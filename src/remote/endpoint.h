@@ -69,7 +69,8 @@ qr_rc qr_endpoint_check_url(const char *url, qr_err *err);
 void qr_endpoint_id(const struct qr_endpoint_options *options, unsigned char ret_id[static QR_HASH_BYTES]);
 /* Texts live as long as the endpoint. */
 void qr_endpoint_look(struct qr_endpoint *endpoint, struct qr_endpoint_state *ret_state);
-/* How long until a request of so many tokens may be sent, 0 = now: for a caller that was told `rate_limited` or
- * `endpoint_refused` and puts its work off. Where there is a limit a minute each caller is told another time, one behind the other,
- * so that they do not all come back at once for the one that can be sent. */
+/* How long until a request of so many tokens may be sent, as it stands; 0 = now. To look changes nothing. */
+int64_t qr_endpoint_look_ms(struct qr_endpoint *endpoint, int64_t tokens);
+/* The same for a caller that was told `rate_limited` or `endpoint_refused` and puts its work off. Where there is a limit a minute each
+ * caller is told another time, one behind the other, so that they do not all come back at once for the one that can be sent. */
 int64_t qr_endpoint_wait_ms(struct qr_endpoint *endpoint, int64_t tokens);

@@ -62,7 +62,7 @@ qr_rc qr_permit_take(struct qr_endpoint *endpoint, const struct qr_permit_ask *a
 
 struct qr_permit_outcome {
     enum qr_verdict verdict;
-    bool is_good, is_limited;
+    bool is_good, is_limited, is_slow;
     const struct qr_remote_headers *headers; /* NULL = no answer */
     const qr_err *refusal;
 };

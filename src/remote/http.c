@@ -20,6 +20,7 @@ enum {
     LOOK_MS = 100, /* how often the cancel flag is looked at */
     CONNECT_MS_MAX = 15000,
     ANSWER_BYTES_MAX = 64 << 20,
+    SLOW_SHARE = 4,  /* of its time: a server that needs more of it has too much to do at once */
     IDLE_S_MAX = 60, /* servers and what is between close what is idle for longer */
 };
 
@@ -400,8 +401,10 @@ static qr_rc send_with_key(struct qr_endpoint *endpoint, const struct qr_remote_
         QR_HOLD(&endpoint->lock);
         timeout_ms = endpoint->timeout_ms;
     }
+    const int64_t begun_ms = qr_clock_mono_ms(endpoint->all->clock);
     const qr_rc rc = exchange(&transfer, timeout_ms, err);
-    const struct qr_permit_outcome outcome = outcome_of(&transfer, rc);
+    struct qr_permit_outcome outcome = outcome_of(&transfer, rc);
+    outcome.is_slow = rc == QR_TIMEOUT || qr_clock_mono_ms(endpoint->all->clock) - begun_ms >= timeout_ms / SLOW_SHARE;
     qr_permit_give(endpoint, &permit, &outcome);
     return rc;
 }

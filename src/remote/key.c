@@ -5,6 +5,7 @@
 #include "base/hash.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 enum {
     KEY_BYTES_MAX = 16384,
@@ -29,6 +30,10 @@ static qr_rc read_text(struct qr_key *key, const char *env, const char *file, qr
     }
     if (!file[0]) {
         return qr_fail(err, QR_CODE_ENDPOINT_REFUSED, "the variable %s, from which its key comes, is not set", env);
+    }
+    struct stat st;
+    if (stat(file, &st) == 0 && !S_ISREG(st.st_mode)) { /* to open a pipe would wait for its other end */
+        return qr_fail(err, QR_CODE_ENDPOINT_REFUSED, "its key cannot be read: %s is no file", file);
     }
     if (qr_fs_read(qr_io_system(), file, KEY_BYTES_MAX, &key->text, err) != QR_OK) {
         if (!err) {

@@ -106,16 +106,23 @@ static void grow(struct qr_limits *limits)
     }
 }
 
-/* Those that were begun before the limit was halved are refused for what was too much then: they count once. */
-static void shrink(struct qr_limits *limits, const struct qr_limits_news *news, struct qr_rand *rand, int64_t now_ms)
+/* Those that were begun before the limit was halved are refused for what was too much then: they count once, and false is
+ * the answer. */
+static bool halve(struct qr_limits *limits, const struct qr_limits_news *news)
 {
     const bool is_news = news->number > limits->halved_at;
-    int64_t pause_ms = news->headers ? news->headers->retry_after_ms : 0;
     if (is_news) {
         limits->in_flight_limit = QR_MAX(limits->in_flight_limit / 2, 1);
         limits->good_count = 0;
         limits->halved_at = limits->begun_count;
     }
+    return is_news;
+}
+
+static void shrink(struct qr_limits *limits, const struct qr_limits_news *news, struct qr_rand *rand, int64_t now_ms)
+{
+    const bool is_news = halve(limits, news);
+    int64_t pause_ms = news->headers ? news->headers->retry_after_ms : 0;
     if (pause_ms == 0) {
         if (is_news) {
             limits->pause_ms =
@@ -135,9 +142,12 @@ void qr_limits_end(struct qr_limits *limits, const struct qr_limits_news *news, 
         hear(&limits->requests_left, &news->headers->requests, now_ms);
         hear(&limits->tokens_left, &news->headers->tokens, now_ms);
     }
-    if (news->is_good) {
-        grow(limits);
-    } else if (news->is_limited) {
+    if (news->is_limited) {
         shrink(limits, news, rand, now_ms);
+    } else if (
+        news->is_slow) { /* it does one after the other: those behind would run out of time, and be asked for again */
+        halve(limits, news);
+    } else if (news->is_good) {
+        grow(limits);
     }
 }

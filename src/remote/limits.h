@@ -40,6 +40,7 @@ struct qr_limits_news { /* what came of a request */
     uint64_t number;
     bool is_good;                            /* 2xx */
     bool is_limited;                         /* 429, 503, 529 */
+    bool is_slow;                            /* it took a good part of the time it has, or all of it */
     const struct qr_remote_headers *headers; /* NULL = there was no answer */
 };
 void qr_limits_end(struct qr_limits *limits, const struct qr_limits_news *news, struct qr_rand *rand, int64_t now_ms);

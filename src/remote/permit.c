@@ -219,6 +219,7 @@ void qr_permit_give(struct qr_endpoint *endpoint, const struct qr_permit *permit
         const struct qr_limits_news news = {.number = permit->number,
                                             .is_good = outcome->is_good,
                                             .is_limited = outcome->is_limited,
+                                            .is_slow = outcome->is_slow,
                                             .headers = outcome->headers};
         assert(endpoint->limits.in_flight > 0);
         qr_limits_end(&endpoint->limits, &news, endpoint->all->rand, qr_clock_mono_ms(endpoint->all->clock));

@@ -9,6 +9,7 @@
 #include "support/test.h"
 
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #define KEY "sk-test-0123456789abcdef"
 
@@ -207,6 +208,22 @@ QR_TEST(an_open_circuit_sends_nothing) /* AGAIN-2 */
     setenv("QUIRE_TEST_KEY", "another-key", 1); /* corrected: tried at once */
     QR_CHECK_RC(QR_OK, embed(&fixture, &answer, &err));
     QR_CHECK_INT(QR_REFUSAL_NONE, answer.refusal);
+    tear_down(&fixture);
+}
+
+QR_TEST(a_key_file_that_is_a_pipe_is_refused_and_not_waited_for)
+{
+    struct fixture fixture;
+    qr_err err;
+    const char *pipe = qr_test_path(t, "key");
+    set_up(&fixture, (struct qr_model_options){0});
+    close_endpoint(&fixture);
+    QR_CHECK_INT(0, mkfifo(pipe, 0600));
+    open_endpoint(&fixture, &(struct qr_endpoint_options){.url = qr_model_server_url(fixture.server, "/v1"),
+                                                          .api_key_file = pipe});
+    QR_REMOTE_ANSWER(answer);
+    QR_CHECK_CODE(QR_CODE_ENDPOINT_REFUSED, embed(&fixture, &answer, &err));
+    QR_CHECK_HAS("is no file", err.msg);
     tear_down(&fixture);
 }
 

@@ -224,6 +224,23 @@ QR_TEST(those_that_are_put_off_come_back_one_behind_the_other)
     tear_down(&fixture);
 }
 
+QR_TEST(to_look_when_it_is_time_puts_nobody_off)
+{
+    struct fixture fixture;
+    set_up(&fixture, (struct qr_endpoint_limits){.requests_a_minute = 6});
+    QR_CHECK_INT(0, qr_endpoint_look_ms(fixture.endpoint, 0));
+    QR_CHECK_INT(QR_CODE_NONE, ask(&fixture, QR_REFUSAL_NONE));
+    const int64_t wait_ms = qr_endpoint_look_ms(fixture.endpoint, 0);
+    QR_CHECK(wait_ms > 0 && wait_ms <= 10000);
+    for (int i = 0; i < 100; i++) {
+        QR_CHECK_INT(wait_ms, qr_endpoint_look_ms(fixture.endpoint, 0));
+    }
+    QR_CHECK_INT(wait_ms, qr_endpoint_wait_ms(fixture.endpoint, 0)); /* the first who is put off has the first place */
+    qr_test_clock_advance(wait_ms);
+    QR_CHECK_INT(0, qr_endpoint_look_ms(fixture.endpoint, 0));
+    tear_down(&fixture);
+}
+
 /* ---- what the server says (N1) ---- */
 
 /* A server that tells what is left, and whose limit we do not know otherwise: a bucket that is refilled all the time, or a
@@ -381,6 +398,24 @@ QR_TEST(the_number_in_flight_halves_once_for_those_that_went_together_and_grows_
         QR_CHECK_INT(QR_CODE_NONE, ask(&fixture, QR_REFUSAL_NONE));
     }
     QR_CHECK_INT(8, look(&fixture).in_flight_limit);
+    tear_down(&fixture);
+}
+
+/* A server that does one after the other needs the longer for each the more are under way. */
+QR_TEST(a_slow_server_is_asked_for_less_at_a_time_and_without_a_pause)
+{
+    struct fixture fixture;
+    struct qr_permit permits[16];
+    set_up(&fixture, (struct qr_endpoint_limits){.in_flight_max = 8});
+    QR_CHECK_INT(8, take_all(&fixture, permits, 16));
+    for (int i = 0; i < 8; i++) {
+        const struct qr_permit_outcome slow = {
+            .verdict = i % 2 ? QR_VERDICT_ANSWERED : QR_VERDICT_UNKNOWN, .is_good = i % 2, .is_slow = true};
+        qr_permit_give(fixture.endpoint, &permits[i], &slow);
+    }
+    QR_CHECK_INT(4, look(&fixture).in_flight_limit);
+    QR_CHECK_INT(0, look(&fixture).limited_count);
+    QR_CHECK_INT(QR_CODE_NONE, ask(&fixture, QR_REFUSAL_NONE));
     tear_down(&fixture);
 }
 
