@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "support/child.h"
 #include "support/db_fixture.h"
-#include "support/model_server.h"
+#include "support/model_apart.h"
 #include "support/workflow_ledger.h"
 
 #include <stdlib.h>
@@ -113,13 +113,14 @@ QR_DB_TEST_WITH_TIMEOUT(every_chunk_gets_its_vector_and_a_crash_costs_one_batch_
         QR_FAIL("%s", "this needs a build with failpoints");
     }
     setenv("no_proxy", "127.0.0.1", 1);
-    struct qr_model_server *server = qr_model_server_start(&(struct qr_model_options){0});
+    struct qr_model_apart server;
+    qr_model_apart_start(&server);
     struct life life = {.url = qr_test_on_postgres(t) ? qr_test_db_options(t, NULL, 0).url : NULL, .is_first = true};
     snprintf(life.folder, sizeof life.folder, "%s", qr_test_path(t, "data"));
     snprintf(life.settings, sizeof life.settings,
              "{\"embedding\":{\"provider\":\"openai\",\"model\":\"m\",\"url\":\"%s\",\"limits\":{\"inputs\":%d,"
              "\"in_flight\":1}}}",
-             qr_model_server_url(server, "/v1"), (int)INPUTS);
+             server.url, (int)INPUTS);
     int crashes = 0;
     for (size_t i = 0; i < QR_COUNT(failpoints); i++) {
         life.failpoint = failpoints[i];
@@ -131,9 +132,9 @@ QR_DB_TEST_WITH_TIMEOUT(every_chunk_gets_its_vector_and_a_crash_costs_one_batch_
     life.failpoint = NULL;
     QR_CHECK_INT(0, live_once(&life));
     struct qr_model_stats stats;
-    qr_model_server_stats(server, &stats);
+    qr_model_apart_stats(&server, &stats);
     QR_CHECK(crashes >= 3);
     QR_CHECK(stats.inputs >= NOTES && stats.inputs <= NOTES + crashes * INPUTS);
     printf("%d crashes, %lld texts paid for instead of %d\n", crashes, (long long)stats.inputs, (int)NOTES);
-    qr_model_server_stop(server);
+    qr_model_apart_stop(&server);
 }

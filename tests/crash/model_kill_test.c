@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "support/child.h"
 #include "support/db_fixture.h"
-#include "support/model_server.h"
+#include "support/model_apart.h"
 #include "support/workflow_ledger.h"
 
 #include <stdlib.h>
@@ -114,20 +114,20 @@ static int live_once(struct life *life)
 /* MODEL-3, MODEL-8, I8, I11 */
 QR_DB_TEST_WITH_TIMEOUT(a_build_that_is_killed_at_any_step_is_ended_by_the_next_process, 600)
 {
-    static const char *const failpoints[] = {
-        "base.set.before_commit=crash@1",    "build.others.gone=crash@1",
-        "embed.batch.stored=crash@1",        "build.item.done=crash@2",
-        "build.pass.synced=crash@1",         "model.switch.before_commit=crash@1",
-        "model.switch.after_commit=crash@1", "build.others.gone=crash@2",
-        "index.write.after_commit=crash@3",  "jobs.complete.before_commit=crash@1",
-        "model.choose.before_commit=crash@1"};
+    static const char *const failpoints[] = {"base.set.before_commit=crash@1",    "build.others.gone=crash@1",
+                                             "embed.batch.stored=crash@1",        "build.item.done=crash@2",
+                                             "build.pass.synced=crash@1",         "model.switch.before_commit=crash@1",
+                                             "model.switch.after_commit=crash@1", "build.others.gone=crash@2",
+                                             "index.write.after_commit=crash@3",  "jobs.complete.before_commit=crash@1",
+                                             "model.choose.before_commit=crash@1"};
     if (!qr_failpoints_built_in()) {
         QR_FAIL("%s", "this needs a build with failpoints");
     }
     setenv("no_proxy", "127.0.0.1", 1);
-    struct qr_model_server *server = qr_model_server_start(&(struct qr_model_options){0});
+    struct qr_model_apart server;
+    qr_model_apart_start(&server);
     struct life life = {.url = qr_test_on_postgres(t) ? qr_test_db_options(t, NULL, 0).url : NULL,
-                        .server = qr_model_server_url(server, "/v1"),
+                        .server = server.url,
                         .model = "m",
                         .is_first = true};
     snprintf(life.folder, sizeof life.folder, "%s", qr_test_path(t, "data"));
@@ -148,9 +148,9 @@ QR_DB_TEST_WITH_TIMEOUT(a_build_that_is_killed_at_any_step_is_ended_by_the_next_
         QR_CHECK_INT(0, live_once(&life));
     }
     struct qr_model_stats stats;
-    qr_model_server_stats(server, &stats);
+    qr_model_apart_stats(&server, &stats);
     QR_CHECK(crashes >= 6);
     QR_CHECK(stats.inputs >= 2 * NOTES && stats.inputs <= 2 * NOTES + crashes * INPUTS);
     printf("%d crashes, %lld texts paid for instead of %d\n", crashes, (long long)stats.inputs, 2 * (int)NOTES);
-    qr_model_server_stop(server);
+    qr_model_apart_stop(&server);
 }
