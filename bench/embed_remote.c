@@ -67,8 +67,8 @@ struct measured {
 static double measure_capacity(const struct bench_options *options, const struct server_limits *limits)
 {
     const double declared = server_capacity(limits, BARE_INPUTS);
-    return limits->requests_a_minute ? declared
-                                     : QR_MIN(declared, bare_rate(limits, BARE_THREADS, 2 * options->seconds));
+    const double bare = limits->requests_a_minute ? declared : bare_rate(limits, BARE_THREADS, 2 * options->seconds);
+    return QR_MIN(declared, bare);
 }
 
 static void report_server(struct bench_report *to, const struct kind *kind, const struct server *server,
@@ -79,9 +79,9 @@ static void report_server(struct bench_report *to, const struct kind *kind, cons
     snprintf(label, sizeof label, "A server that %s", server->label);
     bench_report_number(to, keyed(key, kind->key, server->key, "can"), measured->can, "inputs/s", label);
     bench_report_goal(to, keyed(key, kind->key, server->key, "used"), one->steady_a_second / measured->can, true, 0.95,
-                      "    of that by one thread, without the ends");
+                      "    of that by one thread, in the steady state");
     bench_report_number(to, keyed(key, kind->key, server->key, "used_whole"), one->whole_a_second / measured->can, "",
-                        "    from the first job to the last");
+                        "    from the first job to the last, with its beginning");
     bench_report_number(to, keyed(key, kind->key, server->key, "used_own"),
                         measured->own.steady_a_second / measured->can, "", "    by as many threads as there are");
     bench_report_number(to, keyed(key, kind->key, server->key, "inputs_a_request"), one->inputs / one->requests, "",
@@ -105,7 +105,8 @@ static void bench_kind(struct bench_report *to, const struct bench_options *opti
         measured.one = round_run(&request, ROUNDS);
         request.threads = 0;
         measured.own = round_run(&request, 1);
-        measured.can = QR_MAX(measured.can, measure_capacity(options, &servers[i].limits));
+        const double can_after = measure_capacity(options, &servers[i].limits);
+        measured.can = QR_MAX(measured.can, can_after);
         report_server(to, kind, &servers[i], &measured);
     }
     bench_remove(dir);

@@ -15,13 +15,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 32, INPUT_BYTES = 900, ANSWER_PIECE = 65536 };
+enum { THREADS_MAX = 32, STAGGER_US = 25000, INPUT_BYTES = 900, ANSWER_PIECE = 65536 };
 
 struct client {
     int port;
     qr_str request;
-    int64_t until_us;
-    int64_t inputs;
+    int64_t from_us, until_us;
 };
 
 QR_NORETURN static void fail(const char *what)
@@ -101,33 +100,32 @@ static void *run_client(void *arg)
 {
     struct client *client = arg;
     const int fd = connect_to(client->port);
+    bench_sleep_us(QR_MAX(client->from_us - bench_now_us(), (int64_t)0));
     while (bench_now_us() < client->until_us) {
         send_all(fd, client->request);
         read_answer(fd);
-        client->inputs += BARE_INPUTS;
     }
     close(fd);
     return NULL;
 }
 
-static double ask(int port, int threads, double seconds)
+/* One begins after the other, so that their answers are not all made at the same moment. */
+static void ask(int port, int threads, double seconds)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf request = {0};
     struct client clients[THREADS_MAX];
     pthread_t ids[THREADS_MAX];
-    int64_t inputs = 0;
     qr_err err;
     write_request(&request);
     const int64_t began_us = bench_now_us();
     for (int i = 0; i < threads; i++) {
-        clients[i] = (struct client){port, qr_buf_str(&request), began_us + (int64_t)(seconds * 1e6), 0};
+        clients[i] = (struct client){port, qr_buf_str(&request), began_us + (int64_t)i * STAGGER_US,
+                                     began_us + (int64_t)(seconds * 1e6)};
         bench_must(qr_thread_start(&ids[i], "bare", run_client, &clients[i], &err), &err);
     }
     for (int i = 0; i < threads; i++) {
         pthread_join(ids[i], NULL);
-        inputs += clients[i].inputs;
     }
-    return (double)inputs / ((double)(bench_now_us() - began_us) / 1e6);
 }
 
 struct bare_request {
@@ -138,16 +136,18 @@ struct bare_request {
 static void run_apart(const void *arg, void *ret)
 {
     const struct bare_request *request = arg;
-    *(double *)ret = ask(request->port, request->threads, request->seconds);
+    ask(request->port, request->threads, request->seconds);
+    *(bool *)ret = true;
 }
 
 double bare_rate(const struct server_limits *limits, int threads, double seconds)
 {
     struct served *server = server_begin(limits);
     const struct bare_request request = {server_port(server), QR_MIN(threads, (int)THREADS_MAX), seconds};
-    double rate;
-    bench_apart(run_apart, &request, &rate, sizeof rate);
+    bool is_done;
+    bench_apart(run_apart, &request, &is_done, sizeof is_done);
     server_end(server);
+    const double rate = server_rate(server, SERVER_STEADY_FROM, SERVER_STEADY_TO);
     server_free(server);
     return rate;
 }

@@ -146,7 +146,7 @@ static void take_served(const struct served *server, const struct server_limits 
     figures->inputs = (double)stats.inputs;
     figures->requests = (double)stats.requests;
     figures->refused = (double)stats.limited;
-    figures->steady_a_second = server_rate(server, 0.1, 0.9);
+    figures->steady_a_second = server_rate(server, SERVER_STEADY_FROM, SERVER_STEADY_TO);
     figures->whole_a_second = figures->inputs / figures->whole_s;
     figures->capacity = server_capacity(limits, INPUTS_A_REQUEST);
 }

@@ -19,7 +19,7 @@ struct round_figures {
     double peak_mb; /* the most memory it had */
     /* of the server, while it was asked */
     double inputs, requests, refused;
-    double steady_a_second; /* between the first and the last tenth of the inputs */
+    double steady_a_second; /* in the steady state */
     double whole_a_second;
     double capacity;
     double first_s; /* from the adding of the folder until all is found */

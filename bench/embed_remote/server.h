@@ -25,6 +25,9 @@ struct qr_model_stats server_stats(const struct served *server);
 void server_end(struct served *server);
 void server_free(struct served *server);
 
+/* The steady state: a limit a minute lets a beginning through at once, and at the end requests are not full. */
+#define SERVER_STEADY_FROM 0.4
+#define SERVER_STEADY_TO   0.9
 /* Inputs a second of what it answered between the parts `from` and `to` of all its answers, 0 … 1. */
 double server_rate(const struct served *server, double from, double to);
 /* The inputs a second that the limits allow, with `inputs` in each request. */
