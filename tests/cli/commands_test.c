@@ -192,7 +192,7 @@ QR_TEST(fish_completes_commands_options_choices_and_files)
     make_docs(t);
     write_file(t, "completion", program_check(t, PROGRAM("completion", "fish"), 0, "complete -c quire"));
     check_fish_offers(t, "quire se", "search\nset\n");
-    check_fish_offers(t, "quire search --ex", "--explain\n");
+    check_fish_offers(t, "quire search --expl", "--explain\n");
     check_fish_offers(t, "quire --data x ls --sta", "--status\n");
     check_fish_offers(t, "quire completion z", "zsh\n");
     check_fish_offers(t, "quire base re", "restore\n");
