@@ -113,19 +113,50 @@ static qr_rc count_all(struct build *build, qr_err *err)
     return QR_OK;
 }
 
-static qr_rc embed_item(struct build *build, size_t i, qr_err *err)
+static qr_rc note_item(struct build *build, size_t i, qr_rc rc, const struct qr_embedded *embedded, qr_err *err)
 {
-    struct qr_attempt *attempt = build->attempt;
-    struct qr_embedded embedded = {0};
-    const qr_rc rc = qr_embed_wanted_chunks(attempt, &build->items[i], build->extents[i].generation, &embedded, err);
     if (rc == QR_NOT_FOUND) { /* its rows are gone meanwhile; or everything is */
-        return qr_attempt_check(attempt, err);
+        return qr_attempt_check(build->attempt, err);
     }
     QR_TRY(rc);
-    build->failed += embedded.failed_count;
+    build->failed += embedded->failed_count;
     build->done += missing_of(&build->extents[i]);
-    qr_job_progress(attempt->run, build->done, build->total);
+    qr_job_progress(build->attempt->run, build->done, build->total);
     QR_FAILPOINT("build.item.done", err);
+    return QR_OK;
+}
+
+static qr_rc embed_alone(struct build *build, size_t i, qr_err *err)
+{
+    struct qr_embedded embedded = {0};
+    const qr_rc rc =
+        qr_embed_wanted_chunks(build->attempt, &build->items[i], build->extents[i].generation, &embedded, err);
+    return note_item(build, i, rc, &embedded, err);
+}
+
+/* Small documents share calls: one each would cost as many as there are documents. */
+static qr_rc embed_together(struct build *build, const size_t *which, size_t count, qr_err *err)
+{
+    struct qr_attempt *attempt = build->attempt;
+    struct qr_embed_document documents[QR_TOGETHER_MAX];
+    struct qr_batcher *batcher;
+    QR_TRY(qr_attempt_wanted_batcher(attempt, &batcher, err));
+    for (size_t i = 0; i < count; i++) {
+        documents[i] = (struct qr_embed_document){.attempt = attempt,
+                                                  .item = &build->items[which[i]],
+                                                  .generation = build->extents[which[i]].generation,
+                                                  .model = build->models.wanted_key};
+    }
+    qr_embed_documents(batcher, documents, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct qr_embed_document *document = &documents[i];
+        if (document->is_large) {
+            QR_TRY(embed_alone(build, which[i], err));
+        } else {
+            *err = document->error;
+            QR_TRY(note_item(build, which[i], document->rc, &document->embedded, err));
+        }
+    }
     return QR_OK;
 }
 
@@ -137,12 +168,17 @@ static bool is_break_due(struct build *build)
 
 static qr_rc build_page(struct build *build, qr_err *err)
 {
+    size_t which[QR_TOGETHER_MAX], count = 0;
     QR_TRY(qr_db_read(build->attempt->run->db, find_live, build, err));
     for (size_t i = 0; i < build->extent_count && !is_break_due(build); i++) {
-        if (build->is_live[i]) {
-            QR_TRY(embed_item(build, i, err));
-        } else {
+        if (!build->is_live[i]) {
             build->failed += build->extents[i].failed_count;
+        } else {
+            which[count++] = i;
+        }
+        if (count == QR_TOGETHER_MAX || (count > 0 && i + 1 == build->extent_count)) {
+            QR_TRY(embed_together(build, which, count, err));
+            count = 0;
         }
     }
     return QR_OK;
