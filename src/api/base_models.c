@@ -71,3 +71,11 @@ json_t *qr_json_model_build(const struct qr_base *base, const struct qr_build_vi
                      embedding_json(base->live_embedding), "to", embedding_json(base->settings), "error",
                      error_json(view));
 }
+
+json_t *qr_json_estimate(const struct qr_estimate *estimate)
+{
+    json_t *seconds = estimate->seconds >= 0 ? json_integer((json_int_t)estimate->seconds) : json_null();
+    return json_pack("{s:I, s:I, s:I, s:I, s:b, s:o}", "chunks", (json_int_t)estimate->chunks, "to_embed",
+                     (json_int_t)estimate->to_embed, "cached", (json_int_t)estimate->cached, "tokens",
+                     (json_int_t)estimate->tokens, "is_sampled", (int)estimate->is_sampled, "seconds", seconds);
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "handler/estimate.h"
 #include "store/bases.h"
 #include "store/jobs.h"
 
@@ -17,3 +18,5 @@ qr_rc qr_build_view_load(struct qr_tx *tx, const struct qr_base *base, struct qr
 json_t *qr_json_base_models(const struct qr_base *base);
 /* {"status", "done", "total", "from", "to", "error"}, null where the wanted model is live. */
 json_t *qr_json_model_build(const struct qr_base *base, const struct qr_build_view *view);
+/* {"chunks", "to_embed", "cached", "tokens", "is_sampled", "seconds": n or null} */
+json_t *qr_json_estimate(const struct qr_estimate *estimate);

@@ -4,7 +4,6 @@
 #include "api/jobs.h"
 #include "api/lookup.h"
 #include "base/failpoint.h"
-#include "handler/estimate.h"
 #include "model/settings.h"
 #include "store/change.h"
 #include "workflow/models.h"
@@ -274,11 +273,7 @@ static qr_rc answer_preview(const struct set_call *call, struct qr_reply *reply,
     struct qr_estimate estimate;
     QR_TRY(qr_db_read(quire->db, load_preview, &preview, err));
     QR_TRY(qr_estimate_model(quire->db, quire->index, preview.base.id, &preview.settings.embedding, &estimate, err));
-    return qr_reply_with(reply, 200,
-                         json_pack("{s:b, s:{s:I, s:I, s:I, s:I, s:b}}", "dry_run", 1, "estimate", "chunks",
-                                   (json_int_t)estimate.chunks, "to_embed", (json_int_t)estimate.to_embed, "cached",
-                                   (json_int_t)estimate.cached, "tokens", (json_int_t)estimate.tokens, "is_sampled",
-                                   (int)estimate.is_sampled),
+    return qr_reply_with(reply, 200, json_pack("{s:b, s:o}", "dry_run", 1, "estimate", qr_json_estimate(&estimate)),
                          err);
 }
 

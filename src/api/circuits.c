@@ -3,6 +3,7 @@
 
 #include "api/jobs.h"
 #include "api/lookup.h"
+#include "api/refused.h"
 #include "model/settings.h"
 #include "store/circuits.h"
 
@@ -47,6 +48,7 @@ void qr_circuits_note(void *arg, const struct qr_endpoint_state *state)
     /* nearly always there is none, and a read costs no commit */
     if (qr_db_read(quire->db, find_in_tx, &row, NULL) != QR_OK || row.since_ms) {
         (void)qr_db_write(quire->db, QR_RELAXED, remove_in_tx, &row, NULL);
+        qr_refused_bring_forward(quire);
     }
 }
 

@@ -5,7 +5,8 @@
 #include "base/json.h"
 #include "store/bases.h"
 
-/* A qr_circuit_fn; `arg` is the instance. What cannot be written is not shown, and the work does not suffer from it. */
+/* A qr_circuit_fn; `arg` is the instance. What cannot be written is not shown, and the work does not suffer from it. When a
+ * circuit closes the jobs that were put off for it are brought forward. */
 void qr_circuits_note(void *arg, const struct qr_endpoint_state *state);
 
 /* [{"url", "for", "code", "message", "since", "next_try_at"}] of the endpoints that the base's settings name. */

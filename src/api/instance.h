@@ -12,6 +12,8 @@
 #include "search/visible.h"
 #include "workflow/workflow.h"
 
+#include <stdatomic.h>
+
 struct quire {
     struct qr_config config;
     const struct qr_io *io;
@@ -24,6 +26,7 @@ struct quire {
     struct qr_visible_memory *visible; /* of searches */
     struct qr_endpoints *endpoints;    /* servers elsewhere that it works with */
     struct qr_providers *providers;    /* embedding models */
+    _Atomic bool are_refused_left;     /* jobs that wait for an endpoint that answers again; api/refused.h */
     struct qr_workflow workflow;
     struct qr_work *work;                      /* NULL = this process runs no jobs; api/wire.h */
     struct qr_mutex work_lock;                 /* of `work`, for requests that ask it something */

@@ -69,9 +69,26 @@ static qr_rc sum_up(struct qr_tx *tx, struct qr_item_answer *answer, const struc
     return answer->body ? QR_OK : qr_answer_out_of_memory(err);
 }
 
+/* The same, and what only a look at each item tells. */
+static qr_rc sum_up_chunks(struct qr_tx *tx, struct qr_item_answer *answer, const struct qr_base *base,
+                           struct qr_item *item, qr_err *err)
+{
+    enum { ITEMS_MAX = 100000 };
+    int64_t leaves, chunks, tokens;
+    QR_TRY(sum_up(tx, answer, base, item, err));
+    QR_TRY(qr_items_sum_subtree(tx, item->base_id, item->path, ITEMS_MAX, &leaves, &chunks, &tokens, err));
+    return json_object_set_new(answer->body, "chunks", json_integer((json_int_t)chunks)) == 0
+               ? QR_OK
+               : qr_answer_out_of_memory(err);
+}
+
 qr_rc qr_route_totals(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
-    return qr_answer_about_item(request, sum_up, 200, reply, err);
+    const char *chunks = qr_request_query(request, "chunks");
+    if (chunks && strcmp(chunks, "true") != 0 && strcmp(chunks, "false") != 0) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "chunks is true or false");
+    }
+    return qr_answer_about_item(request, chunks && chunks[0] == 't' ? sum_up_chunks : sum_up, 200, reply, err);
 }
 
 /* ---- the list ---- */

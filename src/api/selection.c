@@ -1,5 +1,7 @@
 /* POST /api/v1/bases/{b}/items/delete, /reindex, /retry, /refresh: requests on a selection of items (REQ-3, REQ-4). */
+#include "api/base_models.h"
 #include "api/items.h"
+#include "api/refused.h"
 
 enum { IDS_MAX = 1000 };
 
@@ -91,7 +93,9 @@ qr_rc qr_route_items_delete(const struct qr_request *request, struct qr_reply *r
 
 qr_rc qr_route_items_retry(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
-    return call_on_selection(request, qr_workflow_retry, reply, err);
+    QR_TRY(call_on_selection(request, qr_workflow_retry, reply, err));
+    (void)qr_refused_try_again(request->quire, NULL); /* what waits for a server, too; the answer stands */
+    return QR_OK;
 }
 
 qr_rc qr_route_items_refresh(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
@@ -115,10 +119,41 @@ static json_t *blocking_json(const struct qr_status_counts *counts)
     return json_pack("{s:o}", "counts", of);
 }
 
-static json_t *estimate_json(const struct qr_reindex_estimate *estimate)
+struct model_call {
+    qr_uuid base_id;
+    struct qr_arena *arena;
+    bool found;
+    struct qr_settings settings;
+};
+
+static qr_rc load_model(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    return json_pack("{s:I, s:I, s:I}", "items", (json_int_t)estimate->item_count, "chunks",
-                     (json_int_t)estimate->chunk_count, "tokens", (json_int_t)estimate->token_count);
+    struct model_call *call = arg;
+    struct qr_base base;
+    QR_TRY(qr_base_find(tx, call->base_id, call->arena, &call->found, &base, err));
+    return call->found ? qr_settings_parse_text(base.settings, call->arena, &call->settings, err) : QR_OK;
+}
+
+/* What it would cost: {"items", "chunks", "to_embed", …}. */
+static qr_rc add_estimate(struct quire *quire, const struct qr_selection *selection,
+                          const struct qr_selection_answer *answer, const struct qr_reindex_estimate *counted,
+                          struct qr_arena *arena, json_t *body, qr_err *err)
+{
+    struct model_call model = {.base_id = selection->base_id, .arena = arena};
+    struct qr_estimate estimate = {0};
+    QR_TRY(qr_db_read(quire->db, load_model, &model, err));
+    if (model.found) {
+        QR_TRY(qr_estimate_items(quire->db, quire->index, selection->base_id, answer->accepted, answer->accepted_count,
+                                 &model.settings.embedding, &estimate, err));
+    }
+    json_t *json = qr_json_estimate(&estimate);
+    if (json_object_set_new(json, "items", json_integer((json_int_t)counted->item_count)) != 0 ||
+        json_object_set(body, "estimate", json) != 0) {
+        json_decref(json);
+        return qr_answer_out_of_memory(err);
+    }
+    json_decref(json);
+    return QR_OK;
 }
 
 qr_rc qr_route_items_reindex(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
@@ -140,10 +175,9 @@ qr_rc qr_route_items_reindex(const struct qr_request *request, struct qr_reply *
         reply->details = failure.code == QR_CODE_NOT_TERMINAL ? blocking_json(&counts) : NULL;
         return rc;
     }
-    json_t *body = answer_json(&answer);
-    if (body && dry_run && json_object_set_new(body, "estimate", estimate_json(&estimate)) != 0) {
-        json_decref(body);
-        body = NULL;
+    QR_JSON *body = answer_json(&answer);
+    if (body && dry_run) {
+        QR_TRY(add_estimate(request->quire, &selection, &answer, &estimate, &arena, body, err));
     }
-    return qr_reply_with(reply, dry_run ? 200 : 202, body, err);
+    return qr_reply_with(reply, dry_run ? 200 : 202, json_incref(body), err);
 }

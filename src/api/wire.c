@@ -4,6 +4,7 @@
  * reverse. */
 #include "api/wire.h"
 
+#include "api/refused.h"
 #include "api/stores.h"
 #include "base/failpoint.h"
 #include "base/mem.h"
@@ -26,7 +27,8 @@ struct qr_work {
     struct qr_recovery_state recovery;
     struct qr_store_look store_look;
     struct qr_pruning pruning;
-    struct qr_beat_task tasks[QR_RECOVERY_TASKS + 2];
+    struct qr_refused_look refused_look;
+    struct qr_beat_task tasks[QR_RECOVERY_TASKS + 3];
     struct qr_reader *reader;
     struct qr_runner *runner;
     struct qr_beat *beat;
@@ -90,6 +92,8 @@ static qr_rc start_beat(struct qr_work *work, qr_err *err)
     qr_pruning_init(&work->pruning, quire->db, quire->index,
                     qr_config_number(&quire->config, QR_CONFIG_CACHE_VECTOR_LIMIT));
     work->tasks[QR_RECOVERY_TASKS + 1] = qr_prune_task(&work->pruning);
+    work->refused_look.quire = quire;
+    work->tasks[QR_RECOVERY_TASKS + 2] = qr_refused_task(&work->refused_look);
     QR_TRY(qr_beat_create(&work->beat,
                           &(struct qr_beat_options){.db = quire->db,
                                                     .clock = quire->clock,
@@ -97,7 +101,8 @@ static qr_rc start_beat(struct qr_work *work, qr_err *err)
                                                     .tasks = work->tasks,
                                                     .task_count = QR_COUNT(work->tasks)},
                           err));
-    return qr_beat_run_recovery(work->beat, QR_BEAT_RECOVERY_MS, err);
+    QR_TRY(qr_beat_run_recovery(work->beat, QR_BEAT_RECOVERY_MS, err));
+    return qr_refused_try_again(quire, err); /* this process may have another key than the one that was refused */
 }
 
 static qr_rc start_runner(struct qr_work *work, qr_err *err)

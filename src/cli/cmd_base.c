@@ -3,7 +3,12 @@
 #include "cli/items.h"
 #include "cli/paint.h"
 
-enum { SWITCH_YES = QR_BIT(0), SWITCH_DRY_RUN = QR_BIT(1) }; /* the order of the command's options */
+enum { OPTION_BASE, OPTION_YES, OPTION_DRY_RUN, OPTION_NO_WAIT }; /* the order of the command's options */
+
+static bool has_switch(const struct cli *cli, int option)
+{
+    return (cli->switches & QR_BIT(option)) != 0;
+}
 
 /* ---- what is printed ---- */
 
@@ -102,18 +107,10 @@ static void print_base(const json_t *base)
     printf("\nmade      %s\n", cli_short_time(base, "created_at").text);
 }
 
-/* "412 of 9,300 chunks, 190 k tokens" */
 static void print_preview(const json_t *answer)
 {
-    const json_t *estimate = json_object_get(answer, "estimate");
-    const long long tokens = cli_number(estimate, "tokens"), to_embed = cli_number(estimate, "to_embed");
-    printf("would embed %s%lld of %lld chunks", json_is_true(json_object_get(estimate, "is_sampled")) ? "about " : "",
-           to_embed, cli_number(estimate, "chunks"));
-    printf(tokens >= 10000 ? ", %lld k tokens" : ", %lld tokens", tokens >= 10000 ? (tokens + 500) / 1000 : tokens);
-    if (cli_number(estimate, "cached")) {
-        printf("; %lld more are known already", cli_number(estimate, "cached"));
-    }
-    fputc('\n', stdout);
+    fputs("would embed ", stdout);
+    cli_print_cost(json_object_get(answer, "estimate"));
 }
 
 static void print_deleted(const json_t *answer)
@@ -157,86 +154,185 @@ static const struct action *find_action(const struct cli *cli, qr_err *err)
     return NULL;
 }
 
-static qr_rc check_words(const struct cli *cli, const struct action *action, qr_err *err)
+/* The base that is named, behind the action or by -b; NULL = none. */
+static const char *base_name(const struct cli *cli)
 {
-    const size_t words_min = 1 + (action->takes_name ? 1 : 0);
-    if (cli->arg_count < words_min || (action->takes_name && !cli->args[1][0])) {
-        return qr_fail(err, QR_CODE_USAGE, "say which one: quire base %s NAME", action->name);
-    }
-    if (!action->takes_settings && cli->arg_count > words_min) {
-        return qr_fail(err, QR_CODE_USAGE, "%s is one argument too many: quire base %s", cli->args[words_min],
-                       action->name);
-    }
-    if ((cli->switches & SWITCH_YES) && strcmp(action->name, "rm") != 0) {
-        return qr_fail(err, QR_CODE_USAGE, "--yes is for quire base rm");
-    }
-    if ((cli->switches & SWITCH_DRY_RUN) && strcmp(action->name, "set") != 0) {
-        return qr_fail(err, QR_CODE_USAGE, "--dry-run is for quire base set");
+    const char *behind = cli->arg_count > 1 ? cli->args[1] : NULL;
+    return cli->values[OPTION_BASE] ? cli->values[OPTION_BASE] : behind;
+}
+
+/* How many words there are before the settings. */
+static size_t words_before(const struct cli *cli, const struct action *action)
+{
+    return action->takes_name && !cli->values[OPTION_BASE] ? 2 : 1;
+}
+
+static qr_rc check_switches(const struct cli *cli, const struct action *action, qr_err *err)
+{
+    static const struct {
+        int option;
+        const char *name, *action;
+    } only[] = {
+        {OPTION_YES, "--yes", "rm"}, {OPTION_DRY_RUN, "--dry-run", "set"}, {OPTION_NO_WAIT, "--no-wait", "set"}};
+    for (size_t i = 0; i < QR_COUNT(only); i++) {
+        if (has_switch(cli, only[i].option) && strcmp(action->name, only[i].action) != 0) {
+            return qr_fail(err, QR_CODE_USAGE, "%s is for quire base %s", only[i].name, only[i].action);
+        }
     }
     return QR_OK;
 }
 
+static qr_rc check_words(const struct cli *cli, const struct action *action, qr_err *err)
+{
+    const size_t words = words_before(cli, action);
+    if (action->takes_name && (!base_name(cli) || !base_name(cli)[0])) {
+        return qr_fail(err, QR_CODE_USAGE, "say which one: quire base %s NAME", action->name);
+    }
+    if (!action->takes_name && cli->values[OPTION_BASE]) {
+        return qr_fail(err, QR_CODE_USAGE, "-b is not for quire base %s", action->name);
+    }
+    if (!action->takes_settings && cli->arg_count > words) {
+        return qr_fail(err, QR_CODE_USAGE, "%s is one argument too many: quire base %s", cli->args[words],
+                       action->name);
+    }
+    return check_switches(cli, action, err);
+}
+
+struct call {
+    struct qr_buf path, body;
+    json_t *request; /* what the body says */
+    bool sets_model;
+};
+
+static void call_done(struct call *call)
+{
+    qr_buf_done(&call->path);
+    qr_buf_done(&call->body);
+    json_decref(call->request);
+}
+
 /* KEY=VALUE… are settings; of `set`, name=NEW is the name. */
-static qr_rc make_body(const struct cli *cli, const struct action *action, struct qr_buf *body, qr_err *err)
+static qr_rc make_body(const struct cli *cli, const struct action *action, struct call *call, qr_err *err)
 {
     QR_JSON *settings = NULL;
-    QR_JSON *request = json_object();
+    const size_t words = words_before(cli, action);
     const bool creates = action->path_end == NULL;
-    QR_TRY(cli_read_assignments(cli->args + 2, cli->arg_count - 2, &settings, err));
+    call->request = json_object();
+    QR_TRY(cli_read_assignments(cli->args + words, cli->arg_count - words, &settings, err));
     json_t *name = json_object_get(settings, "name");
     if (creates) {
-        json_object_set_new(request, "name", json_string(cli->args[1]));
+        json_object_set_new(call->request, "name", json_string(base_name(cli)));
     } else if (name) {
-        json_object_set(request, "name", name);
+        json_object_set(call->request, "name", name);
         json_object_del(settings, "name");
     }
-    if (cli->switches & SWITCH_DRY_RUN) {
-        json_object_set_new(request, "dry_run", json_true());
+    if (has_switch(cli, OPTION_DRY_RUN)) {
+        json_object_set_new(call->request, "dry_run", json_true());
     }
-    return json_object_set(request, "settings", settings) == 0
-               ? qr_json_write(request, body, err)
+    call->sets_model = !creates && json_object_get(settings, "embedding");
+    return json_object_set(call->request, "settings", settings) == 0
+               ? qr_json_write(call->request, &call->body, err)
                : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
 }
 
-static qr_rc prepare(struct cli *cli, const struct action *action, struct qr_buf *path, struct qr_buf *body,
-                     qr_err *err)
+static qr_rc prepare(struct cli *cli, const struct action *action, struct call *call, qr_err *err)
 {
+    struct qr_buf *path = &call->path;
     QR_TRY(check_words(cli, action, err));
     qr_buf_add_text(path, "/api/v1/bases");
     if (action->takes_name && action->path_end) {
         qr_buf_add_char(path, '/');
-        cli_add_encoded(path, cli->args[1]);
+        cli_add_encoded(path, base_name(cli));
     }
     qr_buf_add_text(path, action->path_end ? action->path_end : "");
-    qr_buf_add_text(path, cli->switches & SWITCH_YES ? "?confirm=true" : "");
+    qr_buf_add_text(path, has_switch(cli, OPTION_YES) ? "?confirm=true" : "");
     QR_TRY(qr_buf_check(path, err));
     if (action->takes_settings) {
-        QR_TRY(make_body(cli, action, body, err));
+        QR_TRY(make_body(cli, action, call, err));
     }
     return cli_load_config(cli, err);
 }
 
+/* ---- another model ---- */
+
+/* What it costs, before it begins: nobody is asked, since Ctrl-C and the old settings call it off. An older owner of the folder, or
+ * an index that cannot be read now, say nothing: the change itself tells what is wrong. */
+static void tell_cost(struct cli *cli, struct call *call)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf body = {0};
+    QR_JSON *answer = NULL;
+    int status = 0;
+    QR_JSON *request = json_copy(call->request);
+    if (json_object_set_new(request, "dry_run", json_true()) != 0 || qr_json_write(request, &body, NULL) != QR_OK ||
+        cli_ask(cli, "PATCH", call->path.data, body.data, &status, &answer, NULL) != QR_OK || status != 200) {
+        return;
+    }
+    const json_t *estimate = json_object_get(answer, "estimate");
+    if (cli_number(estimate, "to_embed") || cli_number(estimate, "cached")) {
+        fputs("embedding ", stdout);
+        cli_print_cost(estimate);
+        fflush(stdout);
+    }
+}
+
+static int wait_for_model(struct cli *cli, json_t **base)
+{
+    struct cli_work work;
+    QR_JSON *built = NULL;
+    int exit_code = cli_start_work(&work, cli);
+    enum cli_wait end = CLI_WAIT_FAILED;
+    if (exit_code == 0) {
+        end = cli_wait_for_build(&work, cli_text(*base, "id"), &built, &exit_code);
+    }
+    cli_stop_work(&work);
+    if (end == CLI_WAIT_DONE) {
+        json_decref(*base);
+        *base = json_incref(built);
+    }
+    return exit_code;
+}
+
+/* ---- the command ---- */
+
+static int finish(struct cli *cli, const struct action *action, const struct call *call, json_t **answer)
+{
+    if (cli->json) {
+        return cli_print_json(cli, json_incref(*answer));
+    }
+    if (has_switch(cli, OPTION_DRY_RUN)) {
+        print_preview(*answer);
+        return 0;
+    }
+    const bool is_building = json_is_object(json_object_get(*answer, "model_build"));
+    if (call->sets_model && is_building && !has_switch(cli, OPTION_NO_WAIT)) {
+        const int exit_code = wait_for_model(cli, answer);
+        if (exit_code) {
+            return exit_code;
+        }
+    }
+    action->print(*answer);
+    cli_print_pending(cli);
+    return 0;
+}
+
 int cmd_base(struct cli *cli)
 {
-    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
-    QR_CLEANUP(qr_buf_done) struct qr_buf body = {0};
+    QR_CLEANUP(call_done) struct call call = {0};
     QR_JSON *answer = NULL;
     qr_err err = {0};
     const struct action *action = find_action(cli, &err);
-    if (!action || prepare(cli, action, &path, &body, &err) != QR_OK) {
+    if (!action || prepare(cli, action, &call, &err) != QR_OK) {
         return cli_fail(cli, &err);
     }
     int exit_code = cli_open(cli);
     if (exit_code) {
         return exit_code;
     }
-    exit_code = cli_call(cli, action->method, path.data, body.data, &answer);
-    if (exit_code == 0 && cli->json) {
-        exit_code = cli_print_json(cli, json_incref(answer));
-    } else if (exit_code == 0) {
-        (cli->switches & SWITCH_DRY_RUN ? print_preview : action->print)(answer);
-        cli_print_pending(cli);
+    if (call.sets_model && !cli->json && !has_switch(cli, OPTION_DRY_RUN)) {
+        tell_cost(cli, &call);
     }
+    exit_code = cli_call(cli, action->method, call.path.data, call.body.data, &answer);
+    exit_code = exit_code ? exit_code : finish(cli, action, &call, &answer);
     cli_close(cli);
     return exit_code;
 }

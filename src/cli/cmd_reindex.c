@@ -5,9 +5,9 @@ enum { OPTION_BASE, OPTION_DRY_RUN, OPTION_NO_WAIT }; /* the order of the comman
 
 static void print_estimate(const json_t *estimate)
 {
-    printf("would build %lld document%s anew: %lld chunks, about %lld tokens\n", cli_number(estimate, "items"),
-           cli_number(estimate, "items") == 1 ? "" : "s", cli_number(estimate, "chunks"),
-           cli_number(estimate, "tokens"));
+    const long long items = cli_number(estimate, "items");
+    printf("would build %s document%s anew, and embed ", cli_grouped(items).text, items == 1 ? "" : "s");
+    cli_print_cost(estimate);
 }
 
 static int wait_for_accepted(struct cli *cli, const json_t *answer)

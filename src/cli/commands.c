@@ -42,9 +42,14 @@ const struct cli_command cli_commands[] = {
         .doc = "Makes, lists, changes, deletes and restores bases.",
         .details = "KEY=VALUE are settings, as in chunking.size_tokens=300; an empty VALUE takes one away, and of set, "
                    "name=NEW renames. restore makes a failed base work again. Another model (embedding.model and the "
-                   "like) is built beside the one that search uses, and then takes its place; show says how far it is.",
-        .options = {{"--yes", NULL, "rm: also when it is not empty."},
-                    {"--dry-run", NULL, "set: only say how much would be embedded."}},
+                   "like) is built beside the one that search uses, and then takes its place: set says what is to be "
+                   "embedded and "
+                   "waits for it; Ctrl-C ends the waiting, not the work, and show says how far it is. With --json the "
+                   "answer is printed and nothing is waited for.",
+        .options = {{"-b", "BASE", "The base, by name or id, instead of NAME."},
+                    {"--yes", NULL, "rm: also when it is not empty."},
+                    {"--dry-run", NULL, "set: only say how much would be embedded."},
+                    {"--no-wait", NULL, "set: do not wait until another model is built."}},
         .run = cmd_base,
     },
     {
@@ -52,10 +57,11 @@ const struct cli_command cli_commands[] = {
         .args = "stat|prune",
         .args_max = 1,
         .doc = "Says what the vector cache holds, or makes it smaller.",
-        .details = "Vectors that were paid for are kept, for all bases. prune evicts those that no base uses, the ones used "
-                   "longest ago first, down to cache.vector_limit; what a base uses stays. It happens by itself every "
-                   "hour; the space is used again, the files do not shrink. Ends with 1 when a base's index has to be "
-                   "whole first.",
+        .details =
+            "Vectors that were paid for are kept, for all bases. prune evicts those that no base uses, the ones used "
+            "longest ago first, down to cache.vector_limit; what a base uses stays. It happens by itself every "
+            "hour; the space is used again, the files do not shrink. Ends with 1 when a base's index has to be "
+            "whole first.",
         .options = {{"--to", "SIZE", "prune: down to this size, as in 500MB; 0 leaves only what is in use."}},
         .run = cmd_cache,
     },

@@ -55,6 +55,11 @@ void cli_print_outcome(struct cli *cli, const json_t *item, int64_t took_ms, str
 /* The sum where it was several, where more can be read, and on a terminal what to try next. */
 void cli_print_tally(const struct cli *cli, const struct cli_tally *tally, int64_t took_ms);
 
+/* ---- cost.c: what embedding costs ---- */
+
+/* "412 of 9,300 chunks, about 3 minutes, 190 k tokens; 20 known already", of an estimate. */
+void cli_print_cost(const json_t *estimate);
+
 /* ---- items_lines.c: what is pending ---- */
 
 /* " -b BASE", to be copied into a command; nothing of the default or NULL. */
@@ -97,5 +102,8 @@ enum cli_wait { CLI_WAIT_DONE, CLI_WAIT_DETACHED, CLI_WAIT_FAILED };
 enum cli_wait cli_wait_for_items(struct cli_work *work, json_t *items, const char *job_id, int *ret_exit_code);
 /* Until nothing is left to do. */
 enum cli_wait cli_wait_for_all(struct cli_work *work, int *ret_exit_code);
+/* Until the model that the base's settings ask for is the live one; *ret_base is the base then, to be released. FAILED also
+ * where the build has failed or was called off. */
+enum cli_wait cli_wait_for_build(struct cli_work *work, const char *base_id, json_t **ret_base, int *ret_exit_code);
 /* Waits for the items and prints what became of them; with --json the answer. Returns the exit code: 1 if one failed. */
 int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id);

@@ -153,19 +153,18 @@ static void print_failure_counts(const struct cli *cli, const struct cli_failure
 static bool load_totals(struct cli *cli, const json_t *folder, long long *ret_files, long long *ret_chunks)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
-    QR_CLEANUP(qr_buf_done) struct qr_buf body = {0};
     QR_JSON *answer = NULL;
     int status = 0;
-    cli_add_base_path(cli, &path, "/items/reindex");
-    qr_buf_printf(&body, "{\"dry_run\":true,\"ids\":[\"%s\"]}", cli_text(folder, "id"));
-    if (path.failed != QR_CODE_NONE || body.failed != QR_CODE_NONE ||
-        cli_ask(cli, "POST", path.data, body.data, &status, &answer, NULL) != QR_OK || status != 200) {
+    cli_add_base_path(cli, &path, "/items/");
+    qr_buf_printf(&path, "%s/totals?chunks=true", cli_text(folder, "id"));
+    if (path.failed != QR_CODE_NONE || cli_ask(cli, "GET", path.data, NULL, &status, &answer, NULL) != QR_OK ||
+        status != 200) {
         return false;
     }
-    const json_t *estimate = json_object_get(answer, "estimate");
-    *ret_files = cli_number(estimate, "items");
-    *ret_chunks = cli_number(estimate, "chunks");
-    return true;
+    const json_t *files = json_object_get(answer, "files");
+    *ret_files = cli_number(files, "total");
+    *ret_chunks = cli_number(answer, "chunks");
+    return cli_number(files, "active") + cli_number(files, "idle") == 0;
 }
 
 static void print_totals(const struct cli *cli, long long files, long long chunks, int64_t took_ms,

@@ -143,7 +143,7 @@ void cli_progress_see_files(struct cli_progress *progress, long long total, long
     const long long done = total - left;
     const bool is_first = files->queue[0] == '\0';
     snprintf(files->queue, sizeof files->queue, "convert");
-    files->is_of_files = true;
+    files->unit = "file";
     progress->files_before = is_first ? done : QR_MIN(progress->files_before, done);
     files->done = done - progress->files_before;
     files->left = left;
@@ -152,6 +152,25 @@ void cli_progress_see_files(struct cli_progress *progress, long long total, long
     } else {
         files->sample_count = 0;
     }
+}
+
+/* What was there before it began counts as done: it need not be embedded. */
+void cli_progress_see_build(struct cli_progress *progress, long long done, long long total, int64_t now_ms)
+{
+    struct cli_stage *stage = stage_of(progress, &(struct cli_seen){.queue = "embed"});
+    progress->began_ms = progress->began_ms ? progress->began_ms : now_ms;
+    if (!stage) {
+        return;
+    }
+    if (!progress->moved_ms || done != stage->done) {
+        progress->moved_ms = now_ms;
+        progress->waiting.text[0] = '\0';
+    }
+    stage->unit = "chunk";
+    stage->sample_count = done < stage->done ? 0 : stage->sample_count; /* another pass counts anew */
+    stage->done = done;
+    stage->left = QR_MAX(total - done, 0LL);
+    take_sample(stage, now_ms);
 }
 
 long long cli_progress_done(const struct cli_progress *progress, const char *queue)
@@ -191,11 +210,9 @@ static struct figures figures_of(const struct cli_stage *stage, int64_t now_ms)
 {
     struct figures figures = {0};
     const double rate = cli_stage_rate(stage, now_ms);
-    snprintf(figures.counts, sizeof figures.counts, "%s of %s%s%s", cli_grouped(stage->done).text,
-             stage->is_more ? "more than " : "", cli_grouped(stage->done + stage->left).text,
-             !stage->is_of_files              ? ""
-             : stage->done + stage->left == 1 ? " file"
-                                              : " files");
+    snprintf(figures.counts, sizeof figures.counts, "%s of %s%s%s%s%s", cli_grouped(stage->done).text,
+             stage->is_more ? "more than " : "", cli_grouped(stage->done + stage->left).text, stage->unit ? " " : "",
+             stage->unit ? stage->unit : "", stage->unit && stage->done + stage->left != 1 ? "s" : "");
     if (stage->is_paused) {
         snprintf(figures.left, sizeof figures.left, "paused");
     } else if (rate >= 1) {

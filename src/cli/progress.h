@@ -7,7 +7,7 @@ enum { CLI_STAGES_MAX = 8, CLI_SAMPLES_MAX = 12 };
 
 struct cli_stage {
     char queue[16];
-    bool is_of_files;        /* else of jobs, which need no word */
+    const char *unit;        /* "file", "chunk"; NULL = of jobs, which need no word */
     long long ended;         /* as it was seen last: of the process that runs jobs */
     long long done, left;    /* since this one looks */
     bool is_more, is_paused; /* `left` is the least it can be */
@@ -50,6 +50,8 @@ struct cli_screen {
 void cli_progress_see(struct cli_progress *progress, const struct cli_seen *seen, int64_t now_ms);
 /* The files that are waited for: how many there are, and how many still have to be read. */
 void cli_progress_see_files(struct cli_progress *progress, long long total, long long left, int64_t now_ms);
+/* The chunks that a new model is built of. */
+void cli_progress_see_build(struct cli_progress *progress, long long done, long long total, int64_t now_ms);
 /* True when no job has ended for some seconds. */
 bool cli_progress_is_stalled(const struct cli_progress *progress, int64_t now_ms);
 /* Why that is, which is told until a job ends or it is something else. */

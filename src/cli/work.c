@@ -457,6 +457,64 @@ enum cli_wait cli_wait_for_items(struct cli_work *work, json_t *items, const cha
     return CLI_WAIT_DONE;
 }
 
+/* ---- a model ---- */
+
+static int report_build(struct cli_work *work, const json_t *build)
+{
+    const json_t *error = json_object_get(build, "error");
+    const qr_code code = qr_code_find(cli_text(error, "code"));
+    qr_err err;
+    if (json_is_object(error)) {
+        qr_fail(&err, code == QR_CODE_COUNT ? QR_CODE_INTERNAL : code, "the model could not be built: %s",
+                cli_text(error, "message"));
+    } else {
+        qr_fail(&err, QR_CODE_CANCELLED, "the build of the model was called off");
+    }
+    return fail(work, &err);
+}
+
+static void tell_build(struct cli_work *work, const json_t *build)
+{
+    const int64_t now_ms = qr_clock_mono_ms(qr_clock_system());
+    const json_t *error = json_object_get(build, "error");
+    if (cli_number(build, "total")) {
+        cli_progress_see_build(&work->progress, cli_number(build, "done"), cli_number(build, "total"), now_ms);
+    }
+    if (cli_is(build, "status", "waiting") && json_is_object(error)) {
+        cli_progress_explain(&work->progress, cli_text(error, "code"), cli_text(error, "message"));
+    }
+    cli_progress_tell(&work->progress, now_ms);
+}
+
+enum cli_wait cli_wait_for_build(struct cli_work *work, const char *base_id, json_t **ret_base, int *ret_exit_code)
+{
+    for (;;) {
+        QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+        QR_JSON *base = NULL;
+        qr_buf_printf(&path, "/api/v1/bases/%s", base_id);
+        *ret_exit_code = look_for_answer(work, qr_buf_str(&path).ptr, &base);
+        const json_t *build = json_object_get(base, "model_build");
+        const bool has_ended = cli_is(build, "status", "failed") || cli_is(build, "status", "cancelled");
+        if (*ret_exit_code == 0 && (has_ended || cli_is(base, "status", "failed"))) {
+            *ret_exit_code = has_ended ? report_build(work, build) : require_bases_work(work);
+        }
+        if (*ret_exit_code) {
+            return CLI_WAIT_FAILED;
+        }
+        if (!json_is_object(build)) {
+            cli_progress_erase(&work->progress);
+            *ret_base = json_incref(base);
+            return CLI_WAIT_DONE;
+        }
+        tell_build(work, build);
+        if (pause_or_end(work)) {
+            return detach(work);
+        }
+    }
+}
+
+/* ---- telling what became of it ---- */
+
 int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id)
 {
     struct cli_work work;

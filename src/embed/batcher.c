@@ -473,6 +473,8 @@ void qr_batcher_forget_dimension(struct qr_batcher *batcher)
 int64_t qr_batcher_wait_ms(struct qr_batcher *batcher)
 {
     struct qr_provider *provider = batcher->provider;
-    const int64_t wait_ms = provider->wait_ms ? provider->wait_ms(provider, 0) : 0;
+    const int64_t wait_ms = provider->put_off_ms ? provider->put_off_ms(provider)
+                            : provider->wait_ms  ? provider->wait_ms(provider, 0)
+                                                 : 0;
     return QR_MAX(wait_ms, (int64_t)WAIT_MS_MIN);
 }

@@ -48,6 +48,8 @@ struct qr_batcher_hooks {
     /* The dimension that the model's vectors have had so far; 0 = there are none. */
     qr_rc (*dimension)(void *arg, const char *fingerprint, int *ret_dimension, qr_err *err);
     void *arg;
+    /* How many texts of documents it embeds a minute; told seldom, after some were kept. */
+    void (*pace)(void *arg, const char *fingerprint, int64_t texts_a_minute);
 };
 
 struct qr_batcher_options {

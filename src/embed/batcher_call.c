@@ -97,6 +97,20 @@ static qr_rc keep(struct call *call, qr_err *err)
     return QR_OK;
 }
 
+static void tell_pace(struct call *call)
+{
+    struct qr_batcher *batcher = call->batcher;
+    const struct qr_batcher_hooks *hooks = &batcher->options.hooks;
+    int64_t texts_a_minute;
+    {
+        QR_HOLD(&batcher->lock);
+        texts_a_minute = qr_pace_hear(&batcher->pace, (int64_t)call->sent_count, qr_batcher_now(batcher));
+    }
+    if (texts_a_minute && hooks->pace) {
+        hooks->pace(hooks->arg, batcher->provider->fingerprint, texts_a_minute);
+    }
+}
+
 static qr_rc ask_provider(struct call *call, qr_err *err)
 {
     struct qr_provider *provider = call->batcher->provider;
@@ -120,7 +134,11 @@ static qr_rc ask_provider(struct call *call, qr_err *err)
     atomic_fetch_add(&provider->token_count, call->answer.token_count);
     QR_FAILPOINT("embed.batch.answered", err);
     QR_TRY(check_dimension(call, err));
-    return keep(call, err);
+    QR_TRY(keep(call, err));
+    if (!call->is_query) {
+        tell_pace(call);
+    }
+    return QR_OK;
 }
 
 /* ---- what becomes of the texts; with the lock ---- */
@@ -376,14 +394,20 @@ void qr_embed_call_run(struct call *call)
     struct qr_batcher *batcher = call->batcher;
     qr_err error = {0};
     batcher->calls++;
-    batcher->document_calls += !call->is_query;
+    if (!call->is_query) {
+        batcher->document_calls++;
+        qr_pace_begin(&batcher->pace, qr_batcher_now(batcher));
+    }
     qr_mutex_unlock(&batcher->lock);
     qr_rc rc = look(call, &error);
     const bool was_looked_at = rc == QR_OK;
     rc = rc == QR_OK ? ask_provider(call, &error) : rc;
     qr_mutex_lock(&batcher->lock);
     batcher->calls--;
-    batcher->document_calls -= !call->is_query;
+    if (!call->is_query) {
+        batcher->document_calls--;
+        qr_pace_end(&batcher->pace, qr_batcher_now(batcher));
+    }
     if (was_looked_at) {
         drop_unwanted(call);
         put_back_unsent(call);

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/sync.h"
 #include "embed/batcher.h"
+#include "embed/pace.h"
 
 enum {
     BUCKETS = 48,
@@ -60,6 +61,7 @@ struct qr_batcher {
     uint64_t work_count;       /* so far: each has a number of its own */
     _Atomic int dimension;     /* 0 = not known */
     int calls, document_calls; /* under way */
+    struct qr_pace pace;       /* of documents */
 
     struct qr_thread threads[CALL_THREADS_MAX + 1];
     int thread_count, idle_count;

@@ -6,7 +6,8 @@
 #include "remote/http.h"
 
 enum {
-    CALL_THREADS = 8,
+    IN_FLIGHT = 8,
+    CALLS_A_REQUEST = 2, /* one is with the server while another is looked at or kept: no place there stays empty */
     LINGER_MS = 20,
     IN_FLIGHT_LOOK_MS = 20, /* while as many requests are under way as the endpoint takes */
     BYTES_A_DIMENSION = 40, /* of an answer, more than any server writes */
@@ -72,12 +73,17 @@ static int64_t wait_ms(struct qr_provider *provider, int64_t tokens)
 {
     struct openai_provider *openai = QR_CONTAINER_OF(provider, struct openai_provider, provider);
     struct qr_endpoint_state state;
-    const int64_t wait_ms = qr_endpoint_wait_ms(openai->endpoint, tokens);
+    const int64_t wait_ms = qr_endpoint_look_ms(openai->endpoint, tokens);
     if (wait_ms > 0) {
         return wait_ms;
     }
     qr_endpoint_look(openai->endpoint, &state);
     return state.in_flight < state.in_flight_limit ? 0 : IN_FLIGHT_LOOK_MS;
+}
+
+static int64_t put_off_ms(struct qr_provider *provider)
+{
+    return qr_endpoint_wait_ms(QR_CONTAINER_OF(provider, struct openai_provider, provider)->endpoint, 0);
 }
 
 static void release(struct qr_provider *provider)
@@ -142,10 +148,12 @@ qr_rc qr_provider_openai_create(struct qr_provider **ret_provider, const struct 
                    .tokens_max = settings->limits.request_tokens,
                    .bytes_max = settings->limits.request_bytes,
                    .input_tokens_max = settings->limits.input_tokens},
-        .call_threads = settings->limits.in_flight > 0 ? (int)settings->limits.in_flight : CALL_THREADS,
+        .call_threads =
+            CALLS_A_REQUEST * (settings->limits.in_flight > 0 ? (int)settings->limits.in_flight : IN_FLIGHT),
         .linger_ms = LINGER_MS,
         .embed = embed,
         .wait_ms = wait_ms,
+        .put_off_ms = put_off_ms,
         .free = release,
     };
     const qr_rc rc = init(openai, settings, endpoints, err);

@@ -49,8 +49,10 @@ struct qr_provider {
      * `rate_limited` (later; nothing was paid), and any other: for all of them. */
     qr_rc (*embed)(struct qr_provider *provider, const struct qr_embed_request *request,
                    struct qr_embed_answer *ret_answer, qr_err *err);
-    /* How long until a call of so many tokens may be made; NULL = at any time. */
+    /* How long until a call of so many tokens may be made; NULL = at any time. Asked often: it changes nothing. */
     int64_t (*wait_ms)(struct qr_provider *provider, int64_t tokens);
+    /* The same for who puts its work off: each is told its own time. NULL = as wait_ms says. */
+    int64_t (*put_off_ms)(struct qr_provider *provider);
     void (*free)(struct qr_provider *provider); /* NULL = nothing to do */
 };
 

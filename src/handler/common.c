@@ -536,8 +536,8 @@ qr_rc qr_attempt_analyser(struct qr_attempt *attempt, struct qr_analyser **ret_a
 void qr_attempt_cancel_ticket(struct qr_attempt *attempt, const struct qr_item *item)
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
-    struct qr_processor *processor;
-    struct qr_ticket ticket;
+    struct qr_processor *processor = NULL;
+    struct qr_ticket ticket = {0};
     qr_arena_init(&arena, 0);
     if (qr_attempt_processor(attempt, &processor, NULL) == QR_OK &&
         qr_ticket_read(item->ticket, &arena, &ticket, NULL) == QR_OK) {

@@ -95,9 +95,26 @@ static qr_rc known_dimension(void *arg, const char *fingerprint, int *ret_dimens
     return QR_OK;
 }
 
+struct pace_call {
+    const char *fingerprint;
+    int64_t texts_a_minute;
+};
+
+static qr_rc write_pace(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct pace_call *call = arg;
+    return qr_model_set_pace(tx, call->fingerprint, call->texts_a_minute, err);
+}
+
+/* For estimates: nothing depends on it. */
+static void note_pace(void *arg, const char *fingerprint, int64_t texts_a_minute)
+{
+    (void)qr_db_write(arg, QR_RELAXED, write_pace, &(struct pace_call){fingerprint, texts_a_minute}, NULL);
+}
+
 struct qr_batcher_hooks qr_embedding_hooks(struct qr_db *db)
 {
-    return (struct qr_batcher_hooks){look, keep, known_dimension, db};
+    return (struct qr_batcher_hooks){look, keep, known_dimension, db, note_pace};
 }
 
 /* ---- pages ---- */
@@ -324,10 +341,10 @@ static qr_rc keep_again(const struct embedding *embedding, const struct page *pa
             paid[count++] = (struct qr_embed_paid){input->text, input->vector, input->kept_bytes};
         }
     }
-    return count == 0 ? QR_OK
-                      : keep(page->chunks[0].document->attempt->run->db,
-                             qr_batcher_provider(embedding->batcher)->fingerprint, page->work.dimension, paid, count,
-                             err);
+    return count == 0
+               ? QR_OK
+               : keep(page->chunks[0].document->attempt->run->db, qr_batcher_provider(embedding->batcher)->fingerprint,
+                      page->work.dimension, paid, count, err);
 }
 
 static void page_end(struct embedding *embedding)

@@ -42,3 +42,9 @@ qr_rc qr_circuit_find(struct qr_tx *tx, const unsigned char id[static QR_HASH_BY
     *ret_row = row;
     return QR_OK;
 }
+
+qr_rc qr_circuit_is_any(struct qr_tx *tx, bool *ret_is, qr_err *err)
+{
+    int64_t ignored;
+    return qr_tx_get_i64(tx, "SELECT 1 FROM circuit LIMIT 1", QR_NO_VALS, ret_is, &ignored, err);
+}

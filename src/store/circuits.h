@@ -18,3 +18,5 @@ qr_rc qr_circuit_remove(struct qr_tx *tx, const unsigned char id[static QR_HASH_
 /* The row, its texts in the arena; *ret_found is false where the endpoint is not known to refuse. */
 qr_rc qr_circuit_find(struct qr_tx *tx, const unsigned char id[static QR_HASH_BYTES], struct qr_arena *arena,
                       bool *ret_found, struct qr_circuit_row *ret_row, qr_err *err);
+/* Whether any endpoint is known to refuse. */
+qr_rc qr_circuit_is_any(struct qr_tx *tx, bool *ret_is, qr_err *err);

@@ -61,3 +61,16 @@ qr_rc qr_model_set_dimension(struct qr_tx *tx, const char *fingerprint, int dime
     return qr_tx_exec(tx, "UPDATE embedding_model SET dimension = ?2 WHERE fingerprint = ?1",
                       QR_VALS(qr_val_text(qr_str_of(fingerprint)), qr_val_i64(dimension)), NULL, err);
 }
+
+qr_rc qr_model_set_pace(struct qr_tx *tx, const char *fingerprint, int64_t texts_a_minute, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE embedding_model SET texts_a_minute = ?2 WHERE fingerprint = ?1",
+                      QR_VALS(qr_val_text(qr_str_of(fingerprint)), qr_val_i64(texts_a_minute)), NULL, err);
+}
+
+qr_rc qr_model_pace(struct qr_tx *tx, const char *fingerprint, int64_t *ret_texts_a_minute, qr_err *err)
+{
+    *ret_texts_a_minute = 0;
+    return qr_tx_get_i64(tx, "SELECT texts_a_minute FROM embedding_model WHERE fingerprint = ?1",
+                         QR_VALS(qr_val_text(qr_str_of(fingerprint))), NULL, ret_texts_a_minute, err);
+}

@@ -1,4 +1,5 @@
-/* What is known of embedding models, by fingerprint: the dimension of their vectors, learnt from the first answer. */
+/* What is known of embedding models, by fingerprint: the dimension of their vectors, learnt from the first answer, and
+ * how fast they are. */
 #pragma once
 
 #include "db/db.h"
@@ -11,3 +12,6 @@ qr_rc qr_model_note(struct qr_tx *tx, const char *fingerprint, int dimension, bo
 qr_rc qr_model_has_shortened(struct qr_tx *tx, const char *fingerprint, bool *ret_has, qr_err *err);
 /* Its vectors are of this dimension from now on. Those of another are not found any more, and are replaced. */
 qr_rc qr_model_set_dimension(struct qr_tx *tx, const char *fingerprint, int dimension, qr_err *err);
+/* How many texts it embeds a minute, as it was measured last; 0 = not yet. Nothing is noted of a model without vectors. */
+qr_rc qr_model_set_pace(struct qr_tx *tx, const char *fingerprint, int64_t texts_a_minute, qr_err *err);
+qr_rc qr_model_pace(struct qr_tx *tx, const char *fingerprint, int64_t *ret_texts_a_minute, qr_err *err);

@@ -193,6 +193,11 @@ const struct qr_migration qr_schema_migrations[] = {
                "CREATE INDEX index_vector_chunk ON index_vector (base_id, item_id, generation, ordinal);"
                "UPDATE index_store SET tokenizer = 0; */",
     },
+    {
+        .name = "model_paces",
+        /* store/models.h */
+        .sql = "ALTER TABLE embedding_model ADD COLUMN texts_a_minute INTEGER NOT NULL DEFAULT 0;",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

@@ -210,7 +210,7 @@ QR_TEST(what_is_added_without_waiting_is_done_by_wait)
     check_run(t, ARGS("retry", "docs"), 0, ": already_in_progress");
     check_run(t, ARGS("wait", "docs"), 0, "completed");
     check_run(t, ARGS("search", "green"), 0, "pears.md");
-    check_run(t, ARGS("reindex", "--dry-run", "docs"), 0, "would build 2 documents anew: 2 chunks");
+    check_run(t, ARGS("reindex", "--dry-run", "docs"), 0, "would build 2 documents anew, and embed 0 of 2 chunks");
     check_run(t, ARGS("reindex", "docs"), 0, "completed");
     check_run(t, ARGS("show", "docs/pears.md"), 0, "generation 2: ");
     check_run(t, ARGS("refresh", "docs"), 0, "1 item to be looked at again");

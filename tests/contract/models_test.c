@@ -65,3 +65,31 @@ QR_DB_TEST(that_something_was_shortened_is_not_forgotten) /* EMB-3 */
     check(db, "m", 8, true);
     qr_db_close(db);
 }
+
+static qr_rc set_pace(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const int64_t *texts_a_minute = arg;
+    return qr_model_set_pace(tx, "m", *texts_a_minute, err);
+}
+
+static qr_rc load_pace(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_model_pace(tx, "m", arg, err);
+}
+
+QR_DB_TEST(the_pace_of_a_model_is_the_last_one_noted)
+{
+    struct qr_db *db = qr_test_db_open(t, qr_schema_migrations, qr_schema_migration_count);
+    qr_err err;
+    int64_t pace = -1;
+    QR_CHECK_RC(QR_OK, qr_db_read(db, load_pace, &pace, &err));
+    QR_CHECK_INT(0, pace); /* nothing is known of it */
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_DURABLE, note, &(struct call){"m", 8, false}, &err));
+    QR_CHECK_RC(QR_OK, qr_db_read(db, load_pace, &pace, &err));
+    QR_CHECK_INT(0, pace);
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_RELAXED, set_pace, &(int64_t){600}, &err));
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_RELAXED, set_pace, &(int64_t){1200}, &err));
+    QR_CHECK_RC(QR_OK, qr_db_read(db, load_pace, &pace, &err));
+    QR_CHECK_INT(1200, pace);
+    qr_db_close(db);
+}

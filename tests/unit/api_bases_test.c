@@ -84,9 +84,9 @@ QR_TEST(a_base_shows_its_models_and_what_another_one_would_cost) /* MODEL-1, MOD
               "\"provider\":\"hash\",\"model\":\"m\"},\"error\":null}");
     api_check(quire, "GET", "/api/v1/bases", NULL, 200, "\"status\":\"queued\"");
     api_check(quire, "PATCH", API_BASE, "{\"settings\":{\"embedding\":null}}", 200, "\"model_build\":null");
-    api_check(
-        quire, "PATCH", API_BASE, "{\"dry_run\":true,\"settings\":{\"embedding\":{\"provider\":\"hash\"}}}", 200,
-        "{\"dry_run\":true,\"estimate\":{\"chunks\":0,\"to_embed\":0,\"cached\":0,\"tokens\":0,\"is_sampled\":false}}");
+    api_check(quire, "PATCH", API_BASE, "{\"dry_run\":true,\"settings\":{\"embedding\":{\"provider\":\"hash\"}}}", 200,
+              "{\"dry_run\":true,\"estimate\":{\"chunks\":0,\"to_embed\":0,\"cached\":0,\"tokens\":0,\"is_sampled\":"
+              "false,\"seconds\":0}}");
     api_check(quire, "GET", API_BASE, NULL, 200, "\"settings\":{}"); /* it changes nothing */
     quire_close(quire);
 }

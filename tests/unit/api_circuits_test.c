@@ -1,31 +1,30 @@
 /* A base shows which of its servers refuse to be asked, from the refusal to the next good answer, whoever saw it. */
 #include "api/instance.h"
+#include "base/fs.h"
 #include "remote/http.h"
 #include "support/api_fixture.h"
 #include "support/model_server.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
-static struct qr_endpoint *get_endpoint(struct quire *quire, const struct qr_model_server *server)
+static enum qr_refusal ask_with(struct quire *quire, const struct qr_endpoint_options *options)
 {
     struct qr_endpoint *endpoint;
-    qr_err err;
-    const struct qr_endpoint_options options = {.url = qr_model_server_url(server, "/v1"),
-                                                .api_key_env = "QUIRE_TEST_KEY"};
-    QR_CHECK_RC(QR_OK, qr_endpoint_get(quire->endpoints, &options, &endpoint, &err));
-    return endpoint;
-}
-
-static enum qr_refusal ask(struct quire *quire, const struct qr_model_server *server)
-{
-    struct qr_endpoint *endpoint = get_endpoint(quire, server);
     const struct qr_remote_request request = {
         .method = "POST", .path = "/embeddings", .json = QR_STR("{\"input\":[\"a\"]}"), .wait_ms_max = 1000};
     QR_REMOTE_ANSWER(answer);
     qr_err err;
+    QR_CHECK_RC(QR_OK, qr_endpoint_get(quire->endpoints, options, &endpoint, &err));
     QR_CHECK_RC(QR_OK, qr_remote_send(endpoint, &request, &answer, &err));
     qr_endpoint_put(endpoint);
     return answer.refusal;
+}
+
+static enum qr_refusal ask(struct quire *quire, const struct qr_model_server *server)
+{
+    return ask_with(quire, &(struct qr_endpoint_options){.url = qr_model_server_url(server, "/v1"),
+                                                         .api_key_env = "QUIRE_TEST_KEY"});
 }
 
 static void name_server(struct quire *quire, const struct qr_model_server *server)
@@ -78,6 +77,107 @@ QR_TEST(word_of_an_open_circuit_outlives_the_process_until_somebody_is_answered)
     api_check(quire, "GET", API_BASE, NULL, 200, "quota");
     QR_CHECK_INT(QR_REFUSAL_NONE, ask(quire, server));
     api_check(quire, "GET", API_BASE, NULL, 200, "\"circuits\":[]");
+    quire_close(quire);
+    qr_model_server_stop(server);
+}
+
+/* ---- jobs that wait for one ---- */
+
+static size_t count_jobs(struct quire *quire, const char *state)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/api/v1/jobs?queue=embed&state=%s", state);
+    QR_JSON *answer = api_call(quire, "GET", path, NULL, 200);
+    return json_array_size(json_object_get(answer, "data"));
+}
+
+/* In a file: while threads work the environment cannot be changed. */
+static void set_key(struct qr_test *t, const char *key)
+{
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_fs_replace(qr_io_system(), qr_test_path(t, "key"), qr_str_of(key), 0600, &err));
+}
+
+static void name_server_and_file(struct qr_test *t, struct quire *quire, const struct qr_model_server *server)
+{
+    char body[1024];
+    snprintf(body, sizeof body,
+             "{\"settings\":{\"embedding\":{\"provider\":\"openai\",\"model\":\"m\",\"url\":\"%s\",\"api_key_file\":"
+             "\"%s\"}}}",
+             qr_model_server_url(server, "/v1"), qr_test_path(t, "key"));
+    json_decref(api_call(quire, "PATCH", API_BASE, body, 200));
+}
+
+/* Two notes whose jobs wait for half a minute or longer, because the key is wrong. */
+static struct quire *open_with_jobs_put_off(struct qr_test *t, const struct qr_model_server *server,
+                                            char ret_ids[static 2][API_ID_SIZE])
+{
+    struct quire *quire = api_open_base(t);
+    setenv("no_proxy", "127.0.0.1", 1);
+    set_key(t, "a-wrong-key");
+    name_server_and_file(t, quire, server);
+    api_start_work(quire);
+    api_add_note(quire, "one", "a word", ret_ids[0]);
+    api_add_note(quire, "two", "another word", ret_ids[1]);
+    while (count_jobs(quire, "scheduled") < 2) {
+        sched_yield();
+    }
+    return quire;
+}
+
+static void check_completed(struct quire *quire, char ids[static 2][API_ID_SIZE])
+{
+    json_decref(api_wait_for(quire, ids[0], "completed"));
+    json_decref(api_wait_for(quire, ids[1], "completed"));
+}
+
+QR_TEST(jobs_that_wait_for_a_server_do_not_wait_longer_than_it_refuses) /* AGAIN-2 */
+{
+    char ids[2][API_ID_SIZE];
+    struct qr_model_server *server = qr_model_server_start(&(struct qr_model_options){.key = "the-right-key"});
+    struct quire *quire = open_with_jobs_put_off(t, server, ids);
+    set_key(t, "the-right-key");
+    const struct qr_endpoint_options options = {.url = qr_model_server_url(server, "/v1"),
+                                                .api_key_file = qr_test_path(t, "key")};
+    QR_CHECK_INT(QR_REFUSAL_NONE, ask_with(quire, &options)); /* as a search would */
+    QR_CHECK_INT(0, count_jobs(quire, "scheduled"));
+    check_completed(quire, ids);
+    quire_close(quire);
+    qr_model_server_stop(server);
+}
+
+QR_TEST(a_process_that_starts_tries_a_refused_server_at_once) /* AGAIN-2 */
+{
+    char ids[2][API_ID_SIZE];
+    struct qr_model_server *server = qr_model_server_start(&(struct qr_model_options){.key = "the-right-key"});
+    quire_close(open_with_jobs_put_off(t, server, ids));
+    set_key(t, "the-right-key");
+    struct quire *quire = api_open(t);
+    QR_CHECK_INT(2, count_jobs(quire, "scheduled"));
+    api_start_work(quire);
+    QR_CHECK(count_jobs(quire, "scheduled") <= 1); /* one tries, the other follows when it is answered */
+    check_completed(quire, ids);
+    quire_close(quire);
+    qr_model_server_stop(server);
+}
+
+QR_TEST(a_retry_tries_a_refused_server_with_another_key_and_never_with_the_same) /* AGAIN-2 */
+{
+    char ids[2][API_ID_SIZE], body[96];
+    struct qr_model_stats before, after;
+    struct qr_model_server *server = qr_model_server_start(&(struct qr_model_options){.key = "the-right-key"});
+    struct quire *quire = open_with_jobs_put_off(t, server, ids);
+    snprintf(body, sizeof body, "{\"ids\":[\"%s\"]}", ids[1]);
+    qr_model_server_stats(server, &before);
+    api_check(quire, "POST", API_ITEMS "/retry", body, 202, "already_in_progress");
+    while (count_jobs(quire, "scheduled") < 2) {
+        sched_yield();
+    }
+    qr_model_server_stats(server, &after);
+    QR_CHECK_INT(before.requests, after.requests);
+    set_key(t, "the-right-key");
+    api_check(quire, "POST", API_ITEMS "/retry", body, 202, "already_in_progress");
+    check_completed(quire, ids);
     quire_close(quire);
     qr_model_server_stop(server);
 }

@@ -165,3 +165,17 @@ QR_TEST(while_folders_are_listed_there_are_more_files)
     cli_progress_see(&progress, &(struct cli_seen){.queue = "expand", .ended = 2}, 2000);
     QR_CHECK_HAS("0 of 50", shown_bar(&progress, 2000));
 }
+
+QR_TEST(chunks_of_a_model_that_is_built_are_counted_with_those_that_were_there)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    cli_progress_see_build(&progress, 400, 1000, 1000);
+    cli_progress_see_build(&progress, 500, 1000, 2000);
+    const char *bar = bar_of(&progress, 2000, &plain);
+    QR_CHECK_HAS("embedding ", bar);
+    QR_CHECK_HAS("500 of 1,000 chunks  100/s  6 s left", bar);
+    cli_progress_see_build(&progress, 450, 1000, 3000); /* another pass: the rate is not known yet */
+    QR_CHECK_HAS("450 of 1,000 chunks", bar_of(&progress, 3000, &plain));
+    QR_CHECK(cli_stage_rate(&progress.stages[0], 3000) == 0);
+    QR_CHECK(cli_progress_is_stalled(&progress, 6000) && !cli_progress_is_stalled(&progress, 5000));
+}
