@@ -31,25 +31,25 @@ static qr_rc plan_crash(struct qr_tx *tx, void *arg, qr_err *err)
     return crash->plan->ended(tx, &ended, 1, crash->plan->arg, err);
 }
 
-/* Where the plan refuses for good, the job has failed all the same, as in record_alone: it must not keep the other jobs of the
- * dead, nor a process from starting. */
-static qr_rc tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err)
+/* Where the plan refuses, the job has failed all the same, as in record_alone: it must not keep the other jobs of the dead,
+ * nor a process from starting. */
+static qr_rc tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err QR_UNUSED)
 {
     const struct qr_plan *plan = arg;
-    qr_err refusal = {0};
-    if (!plan->ended || qr_tx_nested(tx, plan_crash, &(struct crash){plan, job}, &refusal) == QR_OK ||
-        refusal.rc != QR_UNAVAILABLE) {
-        return QR_OK;
+    if (plan->ended) {
+        qr_err refusal = {0};
+        struct crash crash = {plan, job};
+        if (qr_tx_nested(tx, plan_crash, &crash, &refusal) !=
+            QR_OK) { /* perhaps of the moment: an item depends on it (I1) */
+            (void)qr_tx_nested(tx, plan_crash, &crash, &refusal);
+        }
     }
-    if (err) {
-        *err = refusal;
-    }
-    return refusal.rc;
+    return QR_OK;
 }
 
 struct qr_rescue qr_plan_rescue(const struct qr_plan *plan)
 {
-    return (struct qr_rescue){qr_plan_lock, tell_of_crash, (void *)plan, true};
+    return (struct qr_rescue){qr_plan_lock, tell_of_crash, (void *)plan};
 }
 
 static qr_rc free_dead(struct qr_tx *tx, void *arg, qr_err *err)

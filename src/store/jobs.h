@@ -208,7 +208,6 @@ struct qr_rescue {
     qr_lock_bases_fn *lock;      /* L1; NULL = nothing is to be locked */
     qr_job_failed_fn *on_failed; /* told in the same transaction; NULL = nobody */
     void *arg;
-    bool may_try_again; /* a job of which it says `unavailable` has not failed yet */
 };
 qr_rc qr_workers_free_jobs(struct qr_tx *tx, const struct qr_rescue *rescue, int64_t *ret_count, qr_err *err);
 

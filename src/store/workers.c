@@ -71,16 +71,8 @@ qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t
 
 /* ---- the jobs of the dead ---- */
 
-struct crashed {
-    const struct qr_job *job;
-    const struct qr_rescue *rescue;
-};
-
-static qr_rc fail_crashed(struct qr_tx *tx, void *arg, qr_err *err)
+static qr_rc fail_crashed(struct qr_tx *tx, const struct qr_job *job, const struct qr_rescue *rescue, qr_err *err)
 {
-    const struct crashed *crashed = arg;
-    const struct qr_job *job = crashed->job;
-    const struct qr_rescue *rescue = crashed->rescue;
     const struct qr_job_end end = {.state = QR_JOB_FAILED,
                                    .code = qr_code_info(QR_CODE_CRASHED_WORKER)->name,
                                    .message = "the process died while it ran this job, too often to try again",
@@ -92,11 +84,7 @@ static qr_rc fail_crashed(struct qr_tx *tx, void *arg, qr_err *err)
 static qr_rc free_job(struct qr_tx *tx, const struct qr_job *job, const struct qr_rescue *rescue, qr_err *err)
 {
     if (job->crashes + 1 >= QR_JOB_CRASHES_MAX) {
-        struct crashed crashed = {job, rescue};
-        const qr_rc rc = qr_tx_nested(tx, fail_crashed, &crashed, err);
-        if (rc != QR_UNAVAILABLE || !rescue->may_try_again) {
-            return rc;
-        } /* where nobody can be told of its failure now, it has not failed yet (I1) */
+        return fail_crashed(tx, job, rescue, err);
     }
     return qr_jobs_release(
         tx, job->id, job->fence,
