@@ -21,20 +21,6 @@ struct life {
     bool is_first;
 };
 
-static struct quire *open_folder(const struct life *life)
-{
-    const struct qr_config_flag flags[] = {{"data_dir", QR_STR("data.dir"), qr_str_of(life->folder)},
-                                           {"setting", QR_STR("database.url"), qr_str_of(life->url)}};
-    const struct qr_instance_options options = {
-        .settings = flags, .setting_count = life->url ? 2 : 1, .program = "test"};
-    struct quire *quire;
-    qr_err err = {0};
-    workflow_child_require(qr_instance_open(&quire, &options, &err), &err);
-    workflow_exec(quire, "UPDATE worker SET lease_until = 0"); /* that of the one that died has run out */
-    workflow_exec(quire, "DELETE FROM beat_slot");
-    return quire;
-}
-
 /* Two bases with the same notes: the second pays for nothing. */
 static void add_everything(struct quire *quire, const struct life *life)
 {
@@ -81,7 +67,8 @@ static int64_t count_vectors(struct quire *quire)
 static void live(void *arg)
 {
     struct life *life = arg;
-    struct quire *quire = open_folder(life);
+    struct quire *quire = workflow_open(life->folder, life->url);
+    workflow_exec(quire, "UPDATE job SET crashes = 0, suspect = 0"); /* we die oftener than a job may */
     qr_err err = {0};
     if (life->is_first) {
         add_everything(quire, life);

@@ -22,20 +22,6 @@ struct life {
     bool is_first, asks; /* for the model; else it only ends what it finds */
 };
 
-static struct quire *open_folder(const struct life *life)
-{
-    const struct qr_config_flag flags[] = {{"data_dir", QR_STR("data.dir"), qr_str_of(life->folder)},
-                                           {"setting", QR_STR("database.url"), qr_str_of(life->url)}};
-    const struct qr_instance_options options = {
-        .settings = flags, .setting_count = life->url ? 2 : 1, .program = "test"};
-    struct quire *quire;
-    qr_err err = {0};
-    workflow_child_require(qr_instance_open(&quire, &options, &err), &err);
-    workflow_exec(quire, "UPDATE worker SET lease_until = 0"); /* that of the one that died has run out */
-    workflow_exec(quire, "DELETE FROM beat_slot");
-    return quire;
-}
-
 static json_t *settings_of(const struct life *life)
 {
     return json_pack("{s:{s:s, s:s, s:s, s:{s:i, s:i}}}", "embedding", "provider", "openai", "model", life->model,
@@ -84,7 +70,8 @@ static int64_t count_vectors(struct quire *quire, const struct life *life)
 static void live(void *arg)
 {
     const struct life *life = arg;
-    struct quire *quire = open_folder(life);
+    struct quire *quire = workflow_open(life->folder, life->url);
+    workflow_exec(quire, "UPDATE job SET crashes = 0, suspect = 0"); /* we die oftener than a job may */
     qr_err err = {0};
     if (life->is_first) {
         add_notes(quire, life);

@@ -103,24 +103,6 @@ struct life {
     struct workflow_ledger ledger;
 };
 
-static struct quire *open_folder(const struct life *life)
-{
-    const struct qr_config_flag flags[] = {{"data_dir", QR_STR("data.dir"), qr_str_of(life->folder)},
-                                           {"setting", QR_STR("database.url"), qr_str_of(life->url)}};
-    struct quire *quire;
-    qr_err err = {0};
-    workflow_child_require(
-        qr_instance_open(
-            &quire,
-            &(struct qr_instance_options){.settings = flags, .setting_count = life->url ? 2 : 1, .program = "test"},
-            &err),
-        &err);
-    /* the lease of the one that died has run out, and a minute has passed since its last beat */
-    workflow_exec(quire, "UPDATE worker SET lease_until = 0");
-    workflow_exec(quire, "DELETE FROM beat_slot");
-    return quire;
-}
-
 static void start_work(struct quire *quire)
 {
     qr_err err = {0};
@@ -401,7 +383,7 @@ static void live(void *arg)
 {
     struct life *life = arg;
     qr_err err = {0};
-    struct writer writer = {.quire = open_folder(life), .ledger = &life->ledger, .life = life};
+    struct writer writer = {.quire = workflow_open(life->folder, life->url), .ledger = &life->ledger, .life = life};
     workflow_child_require(qr_failpoints_set(life->failpoint, &err), &err);
     start_work(writer.quire);
     do_everything(&writer);
@@ -450,7 +432,7 @@ static void restore_where_needed(struct quire *quire, const struct workflow_ledg
 static void drain(void *arg)
 {
     struct life *life = arg;
-    struct quire *quire = open_folder(life);
+    struct quire *quire = workflow_open(life->folder, life->url);
     qr_err err = {0};
     workflow_child_require(qr_failpoints_set(life->failpoint, &err), &err);
     start_work(quire);

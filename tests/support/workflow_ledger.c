@@ -138,6 +138,19 @@ void workflow_exec(struct quire *quire, const char *sql)
     workflow_child_require(qr_db_write(quire->db, QR_RELAXED, run_sql, &call, &err), &err);
 }
 
+struct quire *workflow_open(const char *folder, const char *url)
+{
+    const struct qr_config_flag flags[] = {{"data_dir", QR_STR("data.dir"), qr_str_of(folder)},
+                                           {"setting", QR_STR("database.url"), qr_str_of(url)}};
+    const struct qr_instance_options options = {.settings = flags, .setting_count = url ? 2 : 1, .program = "test"};
+    struct quire *quire;
+    qr_err err = {0};
+    workflow_child_require(qr_instance_open(&quire, &options, &err), &err);
+    workflow_exec(quire, "UPDATE worker SET lease_until = 0");
+    workflow_exec(quire, "DELETE FROM beat_slot");
+    return quire;
+}
+
 static qr_rc print_open(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
 {
     QR_ROWS(rows);

@@ -37,6 +37,10 @@ struct workflow_event {
 QR_NORETURN void workflow_child_fail(const char *fmt, ...) QR_PRINTF(1, 2);
 void workflow_child_require(qr_rc rc, const qr_err *err);
 
+/* Opens the folder as the next process does when the lease of the one that died has run out and a minute has passed since its
+ * last beat. `url` of the database, NULL = SQLite. */
+struct quire *workflow_open(const char *folder, const char *url);
+
 /* Takes note, here and in the parent. `id` may be NULL: as it was. */
 void workflow_tell(struct workflow_ledger *ledger, int thing, enum workflow_event_kind kind, int version,
                    const char *id);
