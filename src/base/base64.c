@@ -23,7 +23,7 @@ void qr_base64_add(struct qr_buf *out, qr_str bytes)
     qr_buf_grown(out, len);
 }
 
-static int value_of(char c)
+int qr_base64_digit(char c)
 {
     return c >= 'A' && c <= 'Z'   ? c - 'A'
            : c >= 'a' && c <= 'z' ? c - 'a' + 26
@@ -39,7 +39,7 @@ bool qr_base64_read(qr_str text, struct qr_buf *out)
     size_t count = 0, padding = 0;
     for (size_t i = 0; i < text.len; i++) {
         const char c = text.ptr[i];
-        const int value = value_of(c);
+        const int value = qr_base64_digit(c);
         if (c == ' ' || (c >= '\t' && c <= '\r')) {
             continue;
         }

@@ -1,6 +1,7 @@
 /* Writes requests and reads answers. */
 #include "embed/openai_wire.h"
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "embed/json_scan.h"
@@ -118,16 +119,6 @@ static bool read_numbers(struct answer *answer)
     return vector_end(answer, dimension);
 }
 
-static int base64_digit(char c)
-{
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-}
-
 /* 32-bit floats, the lowest byte first, in base64 whose slashes may be escaped. */
 static bool read_base64(struct answer *answer)
 {
@@ -143,7 +134,7 @@ static bool read_base64(struct answer *answer)
     }
     for (size_t i = 0; i < text.len; i++) {
         i += text.ptr[i] == '\\' && i + 1 < text.len && text.ptr[i + 1] == '/';
-        const int digit = base64_digit(text.ptr[i]);
+        const int digit = qr_base64_digit(text.ptr[i]);
         if (digit < 0) {
             return fail(answer, "an embedding is not base64");
         }
