@@ -457,47 +457,44 @@ qr_rc qr_index_keep_models(struct qr_index_set *set, qr_uuid base_id, const int6
 
 /* ---- reading ---- */
 
-static qr_rc load_chunks(struct qr_index_set *set, struct rows_chunks *request, struct qr_chunk_row **ret_rows,
+static qr_rc load_chunks(struct qr_index_set *set, struct rows_chunks request, struct qr_chunk_row **ret_rows,
                          size_t *ret_count, qr_err *err)
 {
-    request->limit = QR_MAX(request->limit, 0);
-    QR_TRY(read_store(set, request->base_id, set->rows->chunks, request, err));
-    *ret_rows = request->ret_rows;
-    *ret_count = request->ret_count;
+    QR_TRY(read_store(set, request.base_id, set->rows->chunks, &request, err));
+    *ret_rows = request.ret_rows;
+    *ret_count = request.ret_count;
     return QR_OK;
+}
+
+static struct rows_chunks chunks_from(qr_uuid base_id, qr_uuid item_id, int64_t generation, int64_t from_ordinal,
+                                      int64_t model, int limit, struct qr_arena *arena)
+{
+    return (struct rows_chunks){
+        .base_id = base_id,
+        .item_id = item_id,
+        .generation = generation,
+        .from_ordinal = from_ordinal,
+        .model = model,
+        .limit = QR_MAX(limit, 0),
+        .arena = arena,
+    };
 }
 
 qr_rc qr_index_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
                       int64_t from_ordinal, int64_t model, int limit, struct qr_arena *arena,
                       struct qr_chunk_row **ret_rows, size_t *ret_count, qr_err *err)
 {
-    struct rows_chunks request = {
-        .base_id = base_id,
-        .item_id = item_id,
-        .generation = generation,
-        .from_ordinal = from_ordinal,
-        .model = model,
-        .limit = limit,
-        .arena = arena,
-    };
-    return load_chunks(set, &request, ret_rows, ret_count, err);
+    return load_chunks(set, chunks_from(base_id, item_id, generation, from_ordinal, model, limit, arena), ret_rows,
+                       ret_count, err);
 }
 
 qr_rc qr_index_chunks_without_vector(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
                                      int64_t from_ordinal, int64_t model, int limit, struct qr_arena *arena,
                                      struct qr_chunk_row **ret_rows, size_t *ret_count, qr_err *err)
 {
-    struct rows_chunks request = {
-        .base_id = base_id,
-        .item_id = item_id,
-        .generation = generation,
-        .from_ordinal = from_ordinal,
-        .model = model,
-        .without_vector = true,
-        .limit = limit,
-        .arena = arena,
-    };
-    return load_chunks(set, &request, ret_rows, ret_count, err);
+    struct rows_chunks request = chunks_from(base_id, item_id, generation, from_ordinal, model, limit, arena);
+    request.without_vector = true;
+    return load_chunks(set, request, ret_rows, ret_count, err);
 }
 
 struct loading {
