@@ -272,11 +272,3 @@ void qr_embedding_fingerprint(const struct qr_embedding_settings *settings,
         len += snprintf(ret_fingerprint + len, (size_t)(QR_FINGERPRINT_SIZE - len), "%02x", hash[i]);
     }
 }
-
-bool qr_settings_same_vectors(const struct qr_settings *a, const struct qr_settings *b)
-{
-    char of_a[QR_FINGERPRINT_SIZE], of_b[QR_FINGERPRINT_SIZE];
-    qr_embedding_fingerprint(&a->embedding, of_a);
-    qr_embedding_fingerprint(&b->embedding, of_b);
-    return strcmp(of_a, of_b) == 0;
-}

@@ -111,4 +111,3 @@ bool qr_settings_has_processor(const struct qr_settings *settings, qr_str name);
  * are not kept. So servers that serve different weights must give them different names. */
 void qr_embedding_fingerprint(const struct qr_embedding_settings *settings,
                               char ret_fingerprint[static QR_FINGERPRINT_SIZE]);
-bool qr_settings_same_vectors(const struct qr_settings *a, const struct qr_settings *b);
