@@ -25,8 +25,6 @@ enum {
 };
 #define HTML_FOLDER "/usr/share"
 
-extern char **environ;
-
 struct html_file {
     char *path;
     size_t size;

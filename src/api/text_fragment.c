@@ -216,5 +216,5 @@ void qr_text_fragment_write(qr_str text, const struct qr_range *highlights, size
     const struct span block = cell_around(text, line, from);
     const struct span words = choose_words(text, block, QR_MIN(QR_MAX(from, block.start), block.end));
     const qr_str chosen = at(text, words);
-    add_coded(chosen.len > BYTES_MAX * 2 ? qr_utf8_prefix(chosen, BYTES_MAX) : chosen, out);
+    add_coded(chosen.len > (size_t)BYTES_MAX * 2 ? qr_utf8_prefix(chosen, BYTES_MAX) : chosen, out);
 }

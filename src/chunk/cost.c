@@ -31,7 +31,7 @@ int64_t qr_quarters(qr_str text)
         }
         const qr_str rest = {text.ptr + at, text.len - at};
         const size_t space = qr_space_len(rest);
-        const struct qr_rune rune = space ? (struct qr_rune){0} : qr_rune_at(rest);
+        const struct qr_rune rune = space == 0 ? qr_rune_at(rest) : (struct qr_rune){0};
         if (!space) {
             quarters += qr_rune_quarters(rune.code, rune.len) + (is_gap && quarters > 0);
         }

@@ -39,8 +39,8 @@ void qr_outline_done(struct qr_outline *outline)
 /* ---- the queues ---- */
 
 /* Room for one more behind the last; what was taken before the first is given up. */
-static void *room_for_one(struct qr_outline *outline, void *entries, size_t *first, size_t *count, size_t *capacity,
-                          size_t size)
+static void *room_for_one(struct qr_outline *outline, void *entries, size_t *first, const size_t *count,
+                          size_t *capacity, size_t size)
 {
     if (*first + *count < *capacity) {
         return entries;
@@ -287,7 +287,7 @@ static void run(struct qr_outline *outline, size_t to)
             outline->at += space;
             continue;
         }
-        const struct qr_rune rune = c < 0x80 ? (struct qr_rune){0} : qr_rune_at(rest_at(outline, outline->at));
+        const struct qr_rune rune = c >= 0x80 ? qr_rune_at(rest_at(outline, outline->at)) : (struct qr_rune){0};
         if (outline->at > outline->visible_end || outline->pending) {
             reach_visible(outline, rune.class == QR_RUNE_UNSPACED);
         }

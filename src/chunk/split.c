@@ -47,7 +47,7 @@ struct splitter {
 static void take_heading(struct splitter *splitter, const struct qr_heading *heading)
 {
     for (int level = heading->level; level <= QR_CONTEXT_LEVEL; level++) {
-        splitter->titles[level - 1] = (qr_str){0};
+        splitter->titles[level - 1] = (qr_str){0}; /* cppcheck-suppress negativeIndex ; levels begin at 1 */
     }
     splitter->titles[heading->level - 1] = heading->title;
     splitter->heading_is_built = false;

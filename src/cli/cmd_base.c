@@ -242,7 +242,7 @@ static qr_rc prepare(struct cli *cli, const struct action *action, struct call *
     qr_buf_add_text(path, "/api/v1/bases");
     if (action->takes_name && action->path_end) {
         qr_buf_add_char(path, '/');
-        cli_add_encoded(path, base_name(cli));
+        qr_url_add_encoded(path, base_name(cli));
     }
     qr_buf_add_text(path, action->path_end ? action->path_end : "");
     qr_buf_add_text(path, has_switch(cli, OPTION_YES) ? "?confirm=true" : "");

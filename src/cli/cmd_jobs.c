@@ -12,7 +12,7 @@ static void add_parameters(const struct cli *cli, struct qr_buf *path)
     for (size_t i = 0; i < OPTIONS_COUNT; i++) {
         if (cli->values[i]) {
             qr_buf_printf(path, "%c%s=", separator, cli->command->options[i].name + strlen("--"));
-            cli_add_encoded(path, cli->values[i]);
+            qr_url_add_encoded(path, cli->values[i]);
             separator = '&';
         }
     }
@@ -204,7 +204,7 @@ static qr_rc prepare(struct cli *cli, const struct action *action, struct qr_buf
     QR_TRY(check_words(cli, action, err));
     qr_buf_add_text(path, action->path);
     if (action->object) {
-        cli_add_encoded(path, cli->args[1]);
+        qr_url_add_encoded(path, cli->args[1]);
     }
     qr_buf_add_text(path, action->path_end);
     add_parameters(cli, path);

@@ -20,15 +20,15 @@ static void add_filter(const struct cli *cli, struct qr_buf *path, const json_t 
     }
     if (cli->values[OPTION_STATUS]) {
         qr_buf_add_text(path, "&status=");
-        cli_add_encoded(path, cli->values[OPTION_STATUS]);
+        qr_url_add_encoded(path, cli->values[OPTION_STATUS]);
     }
     if (cli->values[OPTION_TYPE]) {
         qr_buf_add_text(path, "&type=");
-        cli_add_encoded(path, cli->values[OPTION_TYPE]);
+        qr_url_add_encoded(path, cli->values[OPTION_TYPE]);
     }
     if (cli->values[OPTION_SORT]) {
         qr_buf_add_text(path, "&sort=");
-        cli_add_encoded(path, cli->values[OPTION_SORT]);
+        qr_url_add_encoded(path, cli->values[OPTION_SORT]);
     }
 }
 

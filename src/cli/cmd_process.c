@@ -41,7 +41,7 @@ static qr_rc write_request(const struct cli *cli, struct qr_buf *path, struct qr
 {
     QR_TRY(require_stages(cli, err));
     qr_buf_add_text(path, "/api/v1/knowledge-spaces/");
-    cli_add_encoded(path, cli_base(cli));
+    qr_url_add_encoded(path, cli_base(cli));
     qr_buf_add_text(path, "/process");
     qr_buf_printf(body, "{\"level_gate\":\"%s\"", cli->switches & QR_BIT(OPTION_ONE_LEVEL) ? "manual" : "auto");
     for (size_t i = 0; i < QR_COUNT(stages); i++) {

@@ -29,6 +29,7 @@ static double ideal_gain(const struct eval_query *query, size_t depth)
     for (size_t i = 0; i < count; i++) {
         gains[i] = query->judgements[i].gain;
     }
+    /* cppcheck-suppress uninitvar ; so many are set */
     qsort(gains, count, sizeof gains[0], compare_down);
     for (size_t i = 0; i < QR_MIN(count, depth); i++) {
         sum += gains[i] / log2((double)i + 2);

@@ -16,20 +16,6 @@ bool cli_is(const json_t *object, const char *name, const char *text)
     return strcmp(cli_text(object, name), text) == 0;
 }
 
-void cli_add_encoded(struct qr_buf *path, const char *text)
-{
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        const bool is_plain =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-_.~", c);
-        if (is_plain) {
-            qr_buf_add_char(path, (char)c);
-        } else {
-            qr_buf_printf(path, "%%%02X", c);
-        }
-    }
-}
-
 /* ---- the base ---- */
 
 const char *cli_base(const struct cli *cli)
@@ -40,7 +26,7 @@ const char *cli_base(const struct cli *cli)
 void cli_add_base_path(const struct cli *cli, struct qr_buf *path, const char *rest)
 {
     qr_buf_add_text(path, "/api/v1/bases/");
-    cli_add_encoded(path, cli_base(cli));
+    qr_url_add_encoded(path, cli_base(cli));
     qr_buf_add_text(path, rest);
 }
 
@@ -113,7 +99,7 @@ static int find_by_id(struct cli *cli, const char *word, json_t **ret_item)
     int status = 0;
     qr_err err = {0};
     cli_add_base_path(cli, &path, "/items/");
-    cli_add_encoded(&path, word);
+    qr_url_add_encoded(&path, word);
     if (qr_buf_check(&path, &err) != QR_OK || cli_ask(cli, "GET", path.data, NULL, &status, &answer, &err) != QR_OK) {
         return cli_fail(cli, &err);
     }
@@ -133,7 +119,7 @@ static int find_by_source(struct cli *cli, const char *word, json_t **ret_item)
     const qr_rc rc = strstr(word, "://") ? (qr_buf_add_text(&source, word), qr_buf_check(&source, &err))
                                          : cli_absolute_path(word, &source, &err);
     cli_add_base_path(cli, &path, "/items?source=");
-    cli_add_encoded(&path, qr_buf_str(&source).ptr);
+    qr_url_add_encoded(&path, qr_buf_str(&source).ptr);
     if (rc != QR_OK || qr_buf_check(&path, &err) != QR_OK) {
         return cli_fail(cli, &err);
     }

@@ -1,12 +1,10 @@
 /* What the commands about bases and items share: names, requests, lines, waiting. */
 #pragma once
 
+#include "base/url.h"
 #include "cli/progress.h"
 
 /* ---- items.c: names and requests ---- */
-
-/* Appends the text so that it can stand in a path or behind a '?'. */
-void cli_add_encoded(struct qr_buf *path, const char *text);
 
 /* The base that -b names, which is the first option of every command that has one; "default" otherwise. */
 const char *cli_base(const struct cli *cli);

@@ -149,7 +149,7 @@ bool qr_charset_convert(const char *charset, qr_str bytes, struct qr_buf *out, s
     if (strcmp(charset, WINDOWS_1252) == 0) {
         convert_windows_1252(bytes, out, ret_bad);
     } else {
-        const iconv_t with = iconv_open("UTF-8", charset);
+        iconv_t with = iconv_open("UTF-8", charset);
         if (with == (iconv_t)-1) {
             return false;
         }

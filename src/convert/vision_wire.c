@@ -6,8 +6,7 @@
 
 enum { PARTS_MAX = 100 };
 
-static const struct qr_json_limits answer_limits = {
-    .size_bytes_max = 4 << 20, .depth_max = 32, .values_max = 100 * 1000};
+static const struct qr_json_limits answer_limits = {.size_bytes_max = 4 << 20, .depth_max = 32, .values_max = 100000};
 
 static const char default_prompt[] =
     "Write down all text in this picture, word for word, in reading order; tables as Markdown. Then say in one or two "

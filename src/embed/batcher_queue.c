@@ -16,7 +16,7 @@ static size_t list_of(const struct qr_embed_entry *entry)
     }
     const size_t len = QR_MAX(entry->kept_len, (size_t)2);
     const unsigned power = 63U - (unsigned)__builtin_clzll(len);
-    return QR_MIN((size_t)(2 * power + (len >> (power - 1) & 1)), (size_t)BUCKETS - 1);
+    return QR_MIN((size_t)2 * power + (len >> (power - 1) & 1), (size_t)BUCKETS - 1);
 }
 
 static int64_t bytes_of(const struct qr_embed_entry *entry)

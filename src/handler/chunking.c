@@ -51,7 +51,7 @@ static qr_rc write_pieces(struct qr_attempt *attempt, const struct qr_item *item
 /* A note is what was typed, whatever it is called. */
 static const char *structure_of(const struct qr_item *item, qr_str text)
 {
-    return qr_convert_structure(item->type == QR_ITEM_NOTE ? (qr_str){0} : qr_str_of(item->name), text);
+    return qr_convert_structure(item->type != QR_ITEM_NOTE ? qr_str_of(item->name) : (qr_str){0}, text);
 }
 
 static qr_rc split(const struct qr_attempt *attempt, const struct qr_item *item, qr_str text, struct qr_arena *arena,

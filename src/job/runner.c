@@ -196,7 +196,7 @@ static void dispatcher_main(void *arg)
         qr_err err = {0};
         const qr_rc rc = step(runner, lease_is_lost, has_dead_to_free, &next_mono_ms, &err);
         qr_mutex_lock(&runner->lock);
-        runner->stats.trouble = rc == QR_OK ? (qr_err){0} : err;
+        runner->stats.trouble = rc != QR_OK ? err : (qr_err){0};
         if (rc == QR_OK) {
             retry_ms = 0;
         } else {
@@ -377,8 +377,8 @@ static void wait_ended(struct qr_runner *runner, int64_t wait_ms, int64_t stop_m
 {
     const int64_t deadline_mono_ms = qr_runner_mono_ms_after(runner, wait_ms);
     for (bool has_time = true; has_time && !runner->dispatcher_has_ended;) {
-        const bool is_in_vain = runner->options.owns_all && runner->stats.trouble.code != QR_CODE_NONE &&
-                                !qr_dispatch_is_in_doubt(runner);
+        const bool is_in_vain =
+            runner->options.owns_all && runner->stats.trouble.code != QR_CODE_NONE && !qr_dispatch_is_in_doubt(runner);
         has_time = qr_signal_wait_until(&runner->thread_ended, &runner->lock, runner->options.clock,
                                         is_in_vain ? QR_MIN(deadline_mono_ms, stop_mono_ms + TROUBLE_MS_MAX)
                                                    : deadline_mono_ms);

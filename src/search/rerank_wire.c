@@ -8,7 +8,7 @@
 enum { ANSWER_BYTES_MAX = 16 << 20 }; /* some echo the documents */
 
 static const struct qr_json_limits answer_limits = {
-    .size_bytes_max = ANSWER_BYTES_MAX, .depth_max = 16, .values_max = 100 * 1000};
+    .size_bytes_max = ANSWER_BYTES_MAX, .depth_max = 16, .values_max = 100000};
 
 static void add_field(struct qr_buf *out, const char *name, qr_str text)
 {

@@ -246,7 +246,7 @@ static size_t find_causes(const struct judging *judging, struct cause causes[sta
         const struct verdict *verdict = judging->verdicts[i];
         const bool hides_itself = verdict->hidden_by.len == verdict->item.path.len;
         if (verdict->hidden_by.len && (!hides_itself || verdict->is_deleting)) {
-            count_cause(causes, &count, hides_itself ? (qr_str){0} : verdict->hidden_by);
+            count_cause(causes, &count, !hides_itself ? verdict->hidden_by : (qr_str){0});
         }
     }
     return count;

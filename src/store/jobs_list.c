@@ -204,7 +204,7 @@ qr_rc qr_jobs_list(struct qr_tx *tx, const struct qr_job_filter *filter, struct 
     qr_uuid looked_to = {0};
     QR_TRY(make_query(tx, &query, filter, &looked_to, err));
     QR_TRY(load_list(tx, &query, filter->limit, arena, ret_jobs, ret_count, err));
-    *ret_looked_to = *ret_count == (size_t)filter->limit ? (qr_uuid){0} : looked_to;
+    *ret_looked_to = *ret_count < (size_t)filter->limit ? looked_to : (qr_uuid){0};
     return QR_OK;
 }
 

@@ -170,6 +170,7 @@ static size_t strip(utf8proc_int32_t *codes, size_t count, size_t room)
         }
         base = code;
     }
+    /* cppcheck-suppress uninitvar ; so many are set */
     memcpy(codes, plain_codes, out * sizeof *codes);
     return out;
 }

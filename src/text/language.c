@@ -99,7 +99,7 @@ static qr_languages languages_of(const char word[static STOP_WORD_BYTES_MAX])
 static qr_languages languages_of_word(qr_str word)
 {
     char folded[FOLDED_BYTES_MAX];
-    if (word.len > 2 * STOP_WORD_BYTES_MAX) {
+    if (word.len > (size_t)2 * STOP_WORD_BYTES_MAX) {
         return 0;
     }
     const size_t len = qr_fold_word(word, folded, sizeof folded);

@@ -14,7 +14,8 @@ static int run(struct qr_test *t, const char *reader, const char *const *args)
     snprintf(data, sizeof data, "%s/data", t->dir);
     snprintf(setting, sizeof setting, "reader.program=%s", reader);
     snprintf(home, sizeof home, "HOME=%s", t->dir);
-    const char *argv[ARGS_MAX + 6] = {QUIRE_BINARY_DIR "/quire", "--data", data, "--set", setting};
+    const char program[] = QUIRE_BINARY_DIR "/quire";
+    const char *argv[ARGS_MAX + 6] = {program, "--data", data, "--set", setting};
     const char *env[] = {home, "PATH=/usr/bin:/bin", NULL};
     for (size_t i = 0; args[i]; i++) {
         argv[5 + i] = args[i];

@@ -13,8 +13,8 @@ enum { BASES = 3 };
 static qr_rc make_bases(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
 {
     QR_TRY(qr_tx_script(tx, "CREATE TABLE locked (id BLOB PRIMARY KEY) STRICT;", err));
-    for (unsigned char i = 1; i <= BASES; i++) {
-        const qr_uuid id = base_of(i);
+    for (int i = 1; i <= BASES; i++) {
+        const qr_uuid id = base_of((unsigned char)i);
         QR_TRY(
             qr_tx_exec(tx, "INSERT INTO locked VALUES (?1)", QR_VALS(qr_val_blob(id.bytes, QR_UUID_BYTES)), NULL, err));
     }

@@ -170,7 +170,7 @@ QR_DB_TEST(cancelling_a_run_rests_its_items)
 /* PROC-2: more items than fit into one transaction */
 QR_DB_TEST(a_run_over_many_items_keeps_a_window_at_work)
 {
-    enum { NOTES = 600 };
+    enum { NOTES = 400 };
     struct qr_desk desk;
     qr_desk_open(&desk, t, "{}");
     struct qr_add_item items[NOTES / 2];

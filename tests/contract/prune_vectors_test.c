@@ -208,11 +208,11 @@ static void reindex_without_calls(struct cache *cache, qr_uuid id)
 
 QR_DB_TEST_WITH_TIMEOUT(what_bases_use_stays_whatever_the_limit, 120) /* PAID-2 */
 {
-    enum { LARGE = 2 * QR_PRUNE_KEYS_MAX + 7 };
+    enum { LARGE = QR_PRUNE_KEYS_MAX + 7 };
     struct cache cache;
     cache_open(&cache, t);
     const qr_uuid tree = qr_shop_add_tree(&cache.shop);
-    const qr_uuid large = add_large_note(&cache, "large", LARGE); /* several steps */
+    const qr_uuid large = add_large_note(&cache, "large", LARGE); /* more than a step */
     const qr_uuid small = add_large_note(&cache, "small", 3);
     const int64_t used = entries(&cache);
     QR_CHECK(used > LARGE);

@@ -12,6 +12,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -147,6 +148,16 @@ static void make_dir(struct qr_pg *pg, const char *parent)
     chmod(pg->dir, 0755);
 }
 
+static void run_to_its_end(const struct qr_pg *pg, const char *const *args)
+{
+    int status;
+    const pid_t child = spawn(pg, args);
+    if (waitpid(child, &status, 0) != child || status != 0) {
+        show_log(pg);
+        die("%s failed", args[0]);
+    }
+}
+
 static void create_cluster(const struct qr_pg *pg)
 {
     char program[PATH_SIZE];
@@ -155,12 +166,41 @@ static void create_cluster(const struct qr_pg *pg)
     }
     const char *const args[] = {program, "-D",   "data",       "--no-sync", "-A",      "trust",
                                 "-E",    "UTF8", "--locale=C", "-U",        SUPERUSER, NULL};
-    int status;
-    const pid_t child = spawn(pg, args);
-    if (waitpid(child, &status, 0) != child || status != 0) {
-        show_log(pg);
-        die("initdb failed");
+    run_to_its_end(pg, args);
+}
+
+/* The first who needs it makes it; whoever is killed at that leaves it unmade. */
+static void make_pattern(const char *shared, const char *pattern)
+{
+    char lock_path[PATH_SIZE];
+    snprintf(lock_path, sizeof lock_path, "%s/cluster.lock", shared);
+    const int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX)) {
+        die("%s: %s", lock_path, strerror(errno));
     }
+    if (access(pattern, F_OK) != 0) {
+        struct qr_pg pg = {0};
+        make_dir(&pg, shared);
+        create_cluster(&pg);
+        if (rename(pg.dir, pattern)) {
+            die("%s: %s", pattern, strerror(errno));
+        }
+    }
+    close(lock);
+}
+
+/* Making a cluster takes longer than most suites: the programs of one run share a folder with one to copy. */
+static void copy_cluster(const struct qr_pg *pg, const char *shared)
+{
+    char pattern[PATH_SIZE], data[PATH_SIZE + 8], program[PATH_SIZE];
+    snprintf(pattern, sizeof pattern, "%s/cluster", shared);
+    make_pattern(shared, pattern);
+    if (!find_in_path("cp", program)) {
+        die("cp is not installed");
+    }
+    snprintf(data, sizeof data, "%s/data", pattern);
+    const char *const args[] = {program, "-a", data, "data", NULL};
+    run_to_its_end(pg, args);
 }
 
 static PGconn *connect_to(const struct qr_pg *pg, const char *schema)
@@ -211,8 +251,13 @@ void qr_pg_resume(struct qr_pg *pg)
 
 void qr_pg_start(struct qr_pg *pg, const char *parent)
 {
+    const char *shared = getenv("QUIRE_TEST_SHARED_DIR"); /* of tests/run */
     make_dir(pg, parent);
-    create_cluster(pg);
+    if (shared) {
+        copy_cluster(pg, shared);
+    } else {
+        create_cluster(pg);
+    }
     qr_pg_resume(pg);
 }
 

@@ -20,7 +20,7 @@ def symbols(path, *flags):
         result = pathlib.Path(folder, "a.o")
         includes = subprocess.run(["pkg-config", "--cflags", "sqlite3", "libpq", "jansson", "libxxhash"],
                                   capture_output=True, text=True, check=True).stdout.split()
-        subprocess.run(["gcc", "-std=gnu17", "-O2", "-D_GNU_SOURCE", '-DQUIRE_VERSION="0"', *flags, *includes,
+        subprocess.run(["gcc", "-std=gnu17", "-D_GNU_SOURCE", '-DQUIRE_VERSION="0"', *flags, *includes,
                         f"-I{script.SOURCE}/src", f"-I{script.SOURCE}/include", "-c", path, "-o", result], check=True)
         names = subprocess.run(["nm", result], capture_output=True, text=True, check=True).stdout
         text = subprocess.run(["strings", "-a", result], capture_output=True, text=True, check=True).stdout

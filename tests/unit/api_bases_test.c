@@ -77,8 +77,8 @@ QR_TEST(a_base_shows_its_models_and_what_another_one_would_cost) /* MODEL-1, MOD
     api_check(quire, "GET", API_BASE, NULL, 200,
               "\"models\":{\"live\":{\"provider\":\"none\"},\"wanted\":{\"provider\":\"none\"},\"previous\":null,"
               "\"failed_chunks\":0},\"model_build\":null");
-    QR_JSON *added = api_call(quire, "POST", API_BASE "/items",
-                              "{\"items\":[{\"type\":\"note\",\"name\":\"n\",\"content\":\"words\"}]}", 202);
+    json_decref(api_call(quire, "POST", API_BASE "/items",
+                         "{\"items\":[{\"type\":\"note\",\"name\":\"n\",\"content\":\"words\"}]}", 202));
     api_check(quire, "PATCH", API_BASE, hash, 200,
               "\"model_build\":{\"status\":\"queued\",\"done\":0,\"total\":0,\"from\":{\"provider\":\"none\"},\"to\":{"
               "\"provider\":\"hash\",\"model\":\"m\"},\"error\":null}");

@@ -69,7 +69,7 @@ static const struct {
 
 static void write_in(const char *charset, const char *text, struct qr_buf *out)
 {
-    const iconv_t with = iconv_open(charset, "UTF-8");
+    iconv_t with = iconv_open(charset, "UTF-8");
     QR_CHECK(with != (iconv_t)-1);
     char *from = (char *)(uintptr_t)text;
     size_t left = strlen(text), room = left * 4 + 16;

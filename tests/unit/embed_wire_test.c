@@ -149,7 +149,7 @@ QR_TEST(numbers_are_read_as_the_c_library_reads_them)
         QR_CHECK_RC(QR_OK, read_answer(body.data, 1, &answer));
         QR_CHECK(fabs((double)answer.vectors[0] / (double)answer.vectors[1] - (double)expected) <=
                      fabs((double)expected) * 1e-6 ||
-                 fabs(expected) > 1e30F);
+                 fabsf(expected) > 1e30F);
         qr_free(answer.vectors);
     }
 }

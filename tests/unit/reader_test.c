@@ -605,7 +605,7 @@ QR_TEST(each_of_several_has_its_own_limit_of_memory) /* ISOL-3 */
 {
     struct qr_reader *reader = open_reader(1);
     struct qr_buf page = {0}; /* whose tree takes many times as much */
-    while (page.len < 90 << 10) {
+    while (page.len < 40 << 10) {
         qr_buf_add_text(&page, "<p id=a><b>");
     }
     convert_several(reader, NULL, NULL);

@@ -405,7 +405,7 @@ QR_TEST_WITH_TIMEOUT(a_folder_of_100000_entries_is_listed_within_its_limit, 120)
     struct listing listing = list(t->dir, t->dir);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     printf("%zu entries in %lld ms, %zu KB\n", listing.count,
-           (long long)((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000),
+           (long long)(end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000,
            arena.total_bytes / 1024);
     QR_CHECK_INT(COUNT, listing.count);
     QR_CHECK(arena.total_bytes < (size_t)16 << 20);
