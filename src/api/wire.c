@@ -94,13 +94,11 @@ static qr_rc start_beat(struct qr_work *work, qr_err *err)
     work->tasks[QR_RECOVERY_TASKS + 1] = qr_prune_task(&work->pruning);
     work->refused_look.quire = quire;
     work->tasks[QR_RECOVERY_TASKS + 2] = qr_refused_task(&work->refused_look);
-    QR_TRY(qr_beat_create(&work->beat,
-                          &(struct qr_beat_options){.db = quire->db,
-                                                    .clock = quire->clock,
-                                                    .plan = plan_of(quire),
-                                                    .tasks = work->tasks,
-                                                    .task_count = QR_COUNT(work->tasks)},
-                          err));
+    QR_TRY(qr_beat_create(
+        &work->beat,
+        &(struct qr_beat_options){
+            .db = quire->db, .clock = quire->clock, .tasks = work->tasks, .task_count = QR_COUNT(work->tasks)},
+        err));
     QR_TRY(qr_beat_run_recovery(work->beat, QR_BEAT_RECOVERY_MS, err));
     return qr_refused_try_again(quire, err); /* this process may have another key than the one that was refused */
 }

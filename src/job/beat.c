@@ -4,7 +4,7 @@
 #include "base/failpoint.h"
 #include "base/mem.h"
 #include "base/sync.h"
-#include "job/runner_internal.h"
+#include "job/runner.h"
 #include "store/beats.h"
 
 #include <assert.h>
@@ -43,10 +43,9 @@ static qr_rc rescue(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
 {
     struct qr_beat *beat = arg;
     const qr_uuid spared = beat->runner ? qr_runner_worker_id(beat->runner) : (qr_uuid){0};
-    const struct qr_rescue rescue = qr_plan_rescue(&beat->options.plan);
     int64_t dead_count, freed_count;
     QR_TRY(qr_workers_declare_dead(tx, false, spared, &dead_count, err));
-    QR_TRY(qr_workers_free_jobs(tx, &rescue, &freed_count, err));
+    QR_TRY(qr_workers_free_jobs(tx, &freed_count, err));
     *ret_more = freed_count > 0;
     return QR_OK;
 }

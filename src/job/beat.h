@@ -46,7 +46,6 @@ struct qr_beat_options {
     struct qr_db *db;
     const struct qr_clock *clock; /* for waiting; which slot it is the database says */
     const struct qr_log *log;     /* NULL = silent */
-    struct qr_plan plan;          /* is told of jobs that end because their worker died */
     int64_t keep_jobs_ms;         /* how long jobs that ended are kept; 0 = QR_BEAT_KEEP_JOBS_MS */
     const struct qr_beat_task *tasks;
     size_t task_count; /* the owner's, besides those built in */

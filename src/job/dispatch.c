@@ -94,9 +94,8 @@ static void gather_bases(struct round *round)
     round->base_count = sort_bases(round->bases, count);
 }
 
-qr_rc qr_plan_lock(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void *arg, qr_err *err)
+qr_rc qr_plan_lock(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, const struct qr_plan *plan, qr_err *err)
 {
-    const struct qr_plan *plan = arg;
     return plan->lock && count > 0 ? plan->lock(tx, base_ids, count, plan->arg, err) : QR_OK;
 }
 

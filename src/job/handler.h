@@ -77,6 +77,8 @@ struct qr_ended {
     const struct qr_outcome *outcome;
 };
 
+typedef qr_rc qr_lock_bases_fn(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void *arg, qr_err *err);
+
 /* What follows from the outcomes of handlers. Each may be NULL; all but `before` run inside a transaction, and like every
  * write function they may run again. */
 struct qr_plan {

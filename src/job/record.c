@@ -103,7 +103,8 @@ static qr_rc settle(struct qr_tx *tx, const struct qr_ending *ending, qr_err *er
     const struct qr_job_end end = {
         .state = ending->state,
         .code = outcome->error.code == QR_CODE_NONE ? "" : qr_code_info(outcome->error.code)->name,
-        .message = outcome->error.msg};
+        .message = outcome->error.msg,
+        .is_crash = qr_task_is_given_up(ending->task)};
     return qr_jobs_finish(tx, job, &end, err);
 }
 

@@ -17,46 +17,10 @@ static qr_rc register_worker(struct qr_tx *tx, void *arg, qr_err *err)
     return qr_worker_register(tx, registration->id, registration->runner->options.name, err);
 }
 
-struct crash {
-    const struct qr_plan *plan;
-    const struct qr_job *job;
-};
-
-static qr_rc plan_crash(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    const struct crash *crash = arg;
-    struct qr_outcome outcome = {.kind = QR_OUTCOME_FAILED};
-    qr_fail(&outcome.error, QR_CODE_CRASHED_WORKER, "the process died while it ran this job, too often to try again");
-    const struct qr_ended ended = {crash->job, QR_JOB_FAILED, &outcome};
-    return crash->plan->ended(tx, &ended, 1, crash->plan->arg, err);
-}
-
-/* Where the plan refuses, the job has failed all the same, as in record_alone: it must not keep the other jobs of the dead,
- * nor a process from starting. */
-static qr_rc tell_of_crash(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err QR_UNUSED)
-{
-    const struct qr_plan *plan = arg;
-    if (plan->ended) {
-        qr_err refusal = {0};
-        struct crash crash = {plan, job};
-        if (qr_tx_nested(tx, plan_crash, &crash, &refusal) !=
-            QR_OK) { /* perhaps of the moment: an item depends on it (I1) */
-            (void)qr_tx_nested(tx, plan_crash, &crash, &refusal);
-        }
-    }
-    return QR_OK;
-}
-
-struct qr_rescue qr_plan_rescue(const struct qr_plan *plan)
-{
-    return (struct qr_rescue){qr_plan_lock, tell_of_crash, (void *)plan};
-}
-
 static qr_rc free_dead(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct registration *registration = arg;
-    const struct qr_rescue rescue = qr_plan_rescue(&registration->runner->options.plan);
-    return qr_workers_free_jobs(tx, &rescue, &registration->freed_count, err);
+    return qr_workers_free_jobs(tx, &registration->freed_count, err);
 }
 
 qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err)

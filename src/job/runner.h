@@ -10,7 +10,9 @@
  * R5  Jobs that were running when a process died (suspects) run one at a time, and while one waits or runs nothing else is
  *     claimed: so the one that kills its process is found, and the others are not blamed with it. Except deletes, which wait
  *     behind no other queue (DEL-6): they are claimed all the same, and one that is itself a suspect goes before the
- *     others without waiting for what is in flight. */
+ *     others without waiting for what is in flight.
+ * R6  One that was there when QR_JOB_CRASHES_MAX processes died is not run any more, but fails with `crashed_worker` once it is
+ *     claimed, and is recorded like any other: while the plan cannot be told, it is put off, and its item has a job (I1). */
 #pragma once
 
 #include "base/log.h"

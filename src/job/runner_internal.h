@@ -113,6 +113,8 @@ void qr_runner_wake(struct qr_runner *runner);
 void qr_tasks_append(struct task_list *list, struct task *task);
 struct task *qr_tasks_take_first(struct task_list *list); /* there must be one */
 void qr_task_free(struct task *task);                     /* that is in no book */
+/* R6: no handler runs for it. */
+bool qr_task_is_given_up(const struct task *task);
 struct task *qr_task_add(struct qr_runner *runner, const struct qr_job *job);
 /* Takes it out of the books; frees it, unless its handler still runs or it is being prepared. */
 void qr_task_forget(struct task *task);
@@ -154,9 +156,7 @@ qr_rc qr_dispatch_unregister(struct qr_runner *runner, qr_err *err);
 qr_rc qr_dispatch_beat(struct qr_runner *runner, qr_uuid worker_id, qr_err *err);
 /* Frees the jobs of workers that were declared dead, in small steps. An error: some are left. */
 qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err);
-/* The plan for qr_workers_free_jobs. The beat's too. */
-struct qr_rescue qr_plan_rescue(const struct qr_plan *plan);
-/* `arg` is the struct qr_plan. */
-qr_rc qr_plan_lock(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void *arg, qr_err *err);
+/* L1; nothing where the plan locks nothing. */
+qr_rc qr_plan_lock(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, const struct qr_plan *plan, qr_err *err);
 struct round *qr_dispatch_round_create(void);
 void qr_dispatch_round_free(struct round *round);

@@ -48,6 +48,12 @@ static void run_handler(struct task *task, const struct qr_handler *handler)
                 task->job.type);
         return;
     }
+    if (qr_task_is_given_up(task)) {
+        task->outcome.kind = QR_OUTCOME_FAILED;
+        qr_fail(&task->outcome.error, QR_CODE_CRASHED_WORKER,
+                "the process died while it ran this job, too often to try again");
+        return;
+    }
     task->run.arg = handler->arg;
     handler->fn(&task->run, &task->outcome);
     check_outcome(task);
@@ -77,7 +83,8 @@ static void begin_task(struct task *task)
     task->state = TASK_RUNNING;
     task->began_mono_ms = qr_runner_mono_ms(task->runner);
     task->progress_mono_ms = task->began_mono_ms - QR_PROGRESS_MS;
-    const int64_t limit_ms = QR_MIN(task->job.time_limit_ms, (int64_t)QR_JOB_TIME_LIMIT_MS_MAX);
+    const int64_t limit_ms =
+        qr_task_is_given_up(task) ? 0 : QR_MIN(task->job.time_limit_ms, (int64_t)QR_JOB_TIME_LIMIT_MS_MAX);
     task->limit_mono_ms = limit_ms > 0 ? task->began_mono_ms + limit_ms : 0;
     const int64_t look_mono_ms = task->runner->look_mono_ms;
     if (task->limit_mono_ms && (!look_mono_ms || task->limit_mono_ms < look_mono_ms)) {

@@ -39,6 +39,11 @@ void qr_task_free(struct task *task)
     qr_free(task);
 }
 
+bool qr_task_is_given_up(const struct task *task)
+{
+    return task->job.crashes >= QR_JOB_CRASHES_MAX;
+}
+
 /* The job's texts move from the claim's memory to the task's. */
 static bool copy_job(struct task *task, const struct qr_job *job)
 {

@@ -341,11 +341,11 @@ qr_rc qr_jobs_finish(struct qr_tx *tx, const struct qr_job *job, const struct qr
     int64_t now_ms, changes;
     QR_TRY(qr_tx_now_ms(tx, &now_ms, err));
     QR_TRY(qr_tx_exec(tx,
-                      "UPDATE job SET state = ?3, finished_at = ?4, code = ?5, message = ?6, attempts = attempts + ?7, "
-                      "crashes = crashes + ?8 WHERE id = ?1 AND state = 4 AND fence = ?2",
+                      "UPDATE job SET state = ?3, finished_at = ?4, code = ?5, message = ?6, attempts = attempts + ?7 "
+                      "WHERE id = ?1 AND state = 4 AND fence = ?2",
                       QR_VALS(qr_val_uuid(&job->id), qr_val_i64(job->fence), qr_val_i64(end->state), qr_val_i64(now_ms),
                               qr_val_text(qr_str_of(end->code)), qr_val_text(qr_str_of(end->message)),
-                              qr_val_i64(is_failure), qr_val_i64(end->is_crash)),
+                              qr_val_i64(is_failure)),
                       &changes, err));
     if (changes == 0) {
         return lost(err);

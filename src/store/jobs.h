@@ -7,7 +7,8 @@
  * J3  Who ends a job of a serial key promotes the next one in the same transaction.
  *
  * L1  The order of locks (PostgreSQL): the worker's row, then rows of bases in the order of their ids, then rows of jobs.
- *     Whoever waits for a job's row while it holds another's has locked the bases of both. */
+ *     Whoever waits for a job's row while it holds another's has locked the bases of both. Who frees the jobs of the dead
+ *     locks no base: he takes just the rows that nobody holds. */
 #pragma once
 
 #include "base/arena.h"
@@ -150,7 +151,7 @@ qr_rc qr_jobs_require_fence(struct qr_tx *tx, qr_uuid id, int64_t fence, qr_err 
 struct qr_job_end {
     enum qr_job_state state;    /* COMPLETED, FAILED, SKIPPED or CANCELLED */
     const char *code, *message; /* "" = none */
-    bool is_crash;              /* FAILED, but no attempt of its own: its process died */
+    bool is_crash;              /* FAILED, but no attempt of its own: its processes died, which was counted then */
 };
 qr_rc qr_jobs_finish(struct qr_tx *tx, const struct qr_job *job, const struct qr_job_end *end, qr_err *err);
 /* The same for many at once that were completed, without a code, and that have no serial key: a row of this table has many
@@ -200,16 +201,10 @@ qr_rc qr_worker_unregister(struct qr_tx *tx, qr_uuid id, qr_err *err);
  * From then on they can claim nothing, and write nothing about the jobs that qr_workers_free_jobs frees. Neither is done to
  * `spare`, which may be all zero; a lease that ends later than a renewal could make it is shortened to that. */
 qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t *ret_count, qr_err *err);
-/* Frees the jobs of dead workers, at most QR_JOB_RESCUE_MAX and of one base; a job that crashed too often fails with
- * `crashed_worker`. Forgets dead workers without jobs. *ret_count 0: there is nothing left. */
-typedef qr_rc qr_lock_bases_fn(struct qr_tx *tx, const qr_uuid *base_ids, size_t count, void *arg, qr_err *err);
-typedef qr_rc qr_job_failed_fn(struct qr_tx *tx, const struct qr_job *job, void *arg, qr_err *err);
-struct qr_rescue {
-    qr_lock_bases_fn *lock;      /* L1; NULL = nothing is to be locked */
-    qr_job_failed_fn *on_failed; /* told in the same transaction; NULL = nobody */
-    void *arg;
-};
-qr_rc qr_workers_free_jobs(struct qr_tx *tx, const struct qr_rescue *rescue, int64_t *ret_count, qr_err *err);
+/* Frees the jobs of dead workers, at most QR_JOB_RESCUE_MAX: they go back in line as suspects, with one crash more. None ends
+ * here, however often that was: its runner ends it (R6). Forgets dead workers without jobs. *ret_count 0: nothing is left, but
+ * what others have locked just now. */
+qr_rc qr_workers_free_jobs(struct qr_tx *tx, int64_t *ret_count, qr_err *err);
 
 /* The name of a worker ("host, pid 123"), "" when it is gone; and when its lease ends. */
 qr_rc qr_worker_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, const char **ret_name, int64_t *ret_until_ms,

@@ -71,53 +71,30 @@ qr_rc qr_workers_declare_dead(struct qr_tx *tx, bool all, qr_uuid spare, int64_t
 
 /* ---- the jobs of the dead ---- */
 
-static qr_rc fail_crashed(struct qr_tx *tx, const struct qr_job *job, const struct qr_rescue *rescue, qr_err *err)
+/* Whoever takes it next sees how often that was (R6). There it can be put off when the end of a job cannot be recorded now: here
+ * it could not, and one that ended untold would leave its item without a job (I1). */
+static qr_rc free_job(struct qr_tx *tx, const struct qr_job *job, qr_err *err)
 {
-    const struct qr_job_end end = {.state = QR_JOB_FAILED,
-                                   .code = qr_code_info(QR_CODE_CRASHED_WORKER)->name,
-                                   .message = "the process died while it ran this job, too often to try again",
-                                   .is_crash = true};
-    QR_TRY(qr_jobs_finish(tx, job, &end, err));
-    return rescue->on_failed ? rescue->on_failed(tx, job, rescue->arg, err) : QR_OK;
+    return qr_jobs_release(tx, job->id, job->fence,
+                           &(struct qr_job_release){
+                               .outcome = "crashed",
+                               .code = "",
+                               .message = "the process that ran it died",
+                               .counts_crash = job->crashes < QR_JOB_CRASHES_MAX, /* else nothing of it ran any more */
+                           },
+                           err);
 }
 
-static qr_rc free_job(struct qr_tx *tx, const struct qr_job *job, const struct qr_rescue *rescue, qr_err *err)
-{
-    if (job->crashes + 1 >= QR_JOB_CRASHES_MAX) {
-        return fail_crashed(tx, job, rescue, err);
-    }
-    return qr_jobs_release(
-        tx, job->id, job->fence,
-        &(struct qr_job_release){
-            .outcome = "crashed", .code = "", .message = "the process that ran it died", .counts_crash = true},
-        err);
-}
-
-/* A base with such jobs. */
-static qr_rc find_orphaned_base(struct qr_tx *tx, bool *ret_found, qr_uuid *ret_base, qr_err *err)
-{
-    QR_ROWS(rows);
-    QR_TRY(
-        qr_tx_query(tx, &rows,
-                    "SELECT base_id FROM job WHERE state = 4 AND worker_id IN (SELECT id FROM worker WHERE dead = 1) "
-                    "LIMIT 1",
-                    QR_NO_VALS, err));
-    *ret_found = qr_rows_next(&rows);
-    if (*ret_found) {
-        *ret_base = qr_rows_uuid(&rows, 0);
-    }
-    return qr_rows_end(&rows, err);
-}
-
-static qr_rc find_orphans(struct qr_tx *tx, qr_uuid base_id, struct qr_arena *arena, struct qr_job *ret_jobs,
-                          size_t *ret_count, qr_err *err)
+/* Locked, and none that somebody else has locked: nothing waits here for the row of a job (L1). */
+static qr_rc find_orphans(struct qr_tx *tx, struct qr_arena *arena, struct qr_job *ret_jobs, size_t *ret_count,
+                          qr_err *err)
 {
     QR_ROWS(rows);
     QR_TRY(qr_tx_query(tx, &rows,
                        "SELECT " QR_JOB_COLUMNS
-                       " FROM job WHERE state = 4 AND base_id = ?2 AND worker_id IN (SELECT id FROM worker WHERE "
-                       "dead = 1) LIMIT ?1 /*pg FOR UPDATE SKIP LOCKED */",
-                       QR_VALS(qr_val_i64(QR_JOB_RESCUE_MAX), qr_val_uuid(&base_id)), err));
+                       " FROM job WHERE state = 4 AND worker_id IN (SELECT id FROM worker WHERE dead = 1) "
+                       "LIMIT ?1 /*pg FOR UPDATE SKIP LOCKED */",
+                       QR_VALS(qr_val_i64(QR_JOB_RESCUE_MAX)), err));
     size_t count = 0;
     while (qr_rows_next(&rows)) {
         assert(count < QR_JOB_RESCUE_MAX);
@@ -127,9 +104,7 @@ static qr_rc find_orphans(struct qr_tx *tx, qr_uuid base_id, struct qr_arena *ar
     return qr_rows_end(&rows, err);
 }
 
-/* L1: the base before its jobs. */
-static qr_rc free_jobs_of(struct qr_tx *tx, qr_uuid base_id, const struct qr_rescue *rescue, int64_t *ret_count,
-                          qr_err *err)
+static qr_rc free_orphans(struct qr_tx *tx, size_t *ret_count, qr_err *err)
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
@@ -137,29 +112,21 @@ static qr_rc free_jobs_of(struct qr_tx *tx, qr_uuid base_id, const struct qr_res
     if (!jobs) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a batch of jobs");
     }
-    size_t count;
-    if (rescue->lock && !qr_uuid_is_zero(base_id)) {
-        QR_TRY(rescue->lock(tx, &base_id, 1, rescue->arg, err));
+    QR_TRY(find_orphans(tx, &arena, jobs, ret_count, err));
+    for (size_t i = 0; i < *ret_count; i++) {
+        QR_TRY(free_job(tx, &jobs[i], err));
     }
-    QR_TRY(find_orphans(tx, base_id, &arena, jobs, &count, err));
-    for (size_t i = 0; i < count; i++) {
-        QR_TRY(free_job(tx, &jobs[i], rescue, err));
-    }
-    *ret_count = (int64_t)count;
     return QR_OK;
 }
 
-qr_rc qr_workers_free_jobs(struct qr_tx *tx, const struct qr_rescue *rescue, int64_t *ret_count, qr_err *err)
+qr_rc qr_workers_free_jobs(struct qr_tx *tx, int64_t *ret_count, qr_err *err)
 {
-    bool found;
-    qr_uuid base_id;
-    *ret_count = 0;
-    QR_TRY(find_orphaned_base(tx, &found, &base_id, err));
-    if (found) {
-        QR_TRY(free_jobs_of(tx, base_id, rescue, ret_count, err));
-        /* one that is not dead after all hears that its jobs are gone */
+    size_t count = 0;
+    QR_TRY(free_orphans(tx, &count, err));
+    if (count > 0) { /* one that is not dead after all hears that its jobs are gone */
         QR_TRY(qr_tx_notify(tx, QR_JOBS_CANCEL_CHANNEL, err));
     }
+    *ret_count = (int64_t)count;
     return qr_tx_exec(tx,
                       "DELETE FROM worker WHERE dead = 1 AND NOT EXISTS (SELECT 1 FROM job WHERE job.worker_id = "
                       "worker.id AND job.state = 4)",

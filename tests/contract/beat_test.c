@@ -526,44 +526,7 @@ QR_DB_TEST(times_that_cannot_be_are_refused)
     close_world(&world);
 }
 
-static qr_rc count_ended(struct qr_tx *tx QR_UNUSED, const struct qr_ended *ended, size_t count, void *arg,
-                         qr_err *err QR_UNUSED)
-{
-    for (size_t i = 0; i < count; i++) {
-        QR_CHECK_INT(QR_JOB_FAILED, ended[i].state);
-        QR_CHECK_INT(QR_CODE_CRASHED_WORKER, ended[i].outcome->error.code);
-    }
-    *(int *)arg += (int)count;
-    return QR_OK;
-}
-
-QR_DB_TEST(the_plan_is_told_of_jobs_that_crashed_too_often)
-{
-    struct world world = open_world(t);
-    int told = 0;
-    add_worker(&world);
-    change(&world, (char[]){"UPDATE job SET crashes = 2"});
-    qr_test_clock_advance(QR_WORKER_LEASE_MS + 1);
-    qr_err err;
-    struct qr_beat *beat;
-    const struct qr_beat_options options = {
-        .db = world.db, .clock = world.clock, .plan = {.ended = count_ended, .arg = &told}};
-    QR_CHECK_RC(QR_OK, qr_beat_create(&beat, &options, &err));
-    QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
-    QR_CHECK_INT(HELD_JOBS, told);
-    QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 6 AND code = 'crashed_worker'"));
-    qr_beat_free(beat);
-    close_world(&world);
-}
-
-static qr_rc refuse(struct qr_tx *tx, const struct qr_ended *ended QR_UNUSED, size_t count QR_UNUSED,
-                    void *arg QR_UNUSED, qr_err *err)
-{
-    QR_TRY(qr_tx_exec(tx, "INSERT INTO effect (id, at) VALUES (1, 1)", QR_NO_VALS, NULL, err));
-    return qr_fail(err, QR_CODE_INTERNAL, "as the test wants it");
-}
-
-QR_DB_TEST(a_plan_that_refuses_keeps_no_job_from_rescue)
+QR_DB_TEST(a_job_that_crashed_too_often_is_freed_like_the_others_and_left_to_its_runner) /* RECOV-2, R6, I1 */
 {
     struct world world = open_world(t);
     add_worker(&world);
@@ -571,13 +534,10 @@ QR_DB_TEST(a_plan_that_refuses_keeps_no_job_from_rescue)
     add_worker(&world);
     qr_test_clock_advance(QR_WORKER_LEASE_MS + 1);
     qr_err err;
-    struct qr_beat *beat;
-    const struct qr_beat_options options = {.db = world.db, .clock = world.clock, .plan = {.ended = refuse}};
-    QR_CHECK_RC(QR_OK, qr_beat_create(&beat, &options, &err));
+    struct qr_beat *beat = create_beat(&world, NULL);
     QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
-    QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 6"));
-    QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 3"));
-    QR_CHECK_INT(0, effects_of(&world));
+    QR_CHECK_INT(2 * HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE state = 3 AND suspect = 1"));
+    QR_CHECK_INT(HELD_JOBS, value_of(&world, "SELECT count(*) FROM job WHERE crashes = 3"));
     qr_beat_free(beat);
     close_world(&world);
 }

@@ -60,7 +60,7 @@ static void use_everything(struct qr_world *world)
     qr_world_claim_one(world, worker);
     qr_world_beat(world, worker);
     qr_world_declare_dead(world, true, (qr_uuid){0});
-    qr_world_free_jobs(world, NULL, NULL);
+    qr_world_free_jobs(world);
     worker = qr_world_worker(world);
     qr_world_claim_suspect(world, worker);
     qr_world_prune(world, INT64_MAX);

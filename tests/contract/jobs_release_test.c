@@ -58,7 +58,13 @@ QR_DB_TEST(every_attempt_that_failed_is_counted_also_the_last)
     qr_world_close(&world);
 }
 
-QR_DB_TEST(a_job_that_crashed_too_often_has_crashes_and_no_failed_attempt)
+static qr_rc fail_as_crashed(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct qr_job_end end = {.state = QR_JOB_FAILED, .code = "crashed_worker", .message = "", .is_crash = true};
+    return qr_jobs_finish(tx, arg, &end, err);
+}
+
+QR_DB_TEST(a_job_that_crashed_too_often_has_crashes_and_no_failed_attempt) /* AGAIN-3 */
 {
     struct qr_world world;
     qr_world_open(&world, t, NULL);
@@ -67,9 +73,11 @@ QR_DB_TEST(a_job_that_crashed_too_often_has_crashes_and_no_failed_attempt)
         const qr_uuid worker = qr_world_worker(&world);
         (void)(crashes == 1 ? qr_world_claim_one(&world, worker) : qr_world_claim_suspect(&world, worker));
         qr_world_declare_dead(&world, true, (qr_uuid){0});
-        QR_CHECK_INT(1, qr_world_free_jobs(&world, NULL, NULL));
+        QR_CHECK_INT(1, qr_world_free_jobs(&world));
     }
-    const struct qr_job job = qr_world_find(&world, id);
+    struct qr_job job = qr_world_claim_suspect(&world, qr_world_worker(&world));
+    qr_world_write(&world, fail_as_crashed, &job);
+    job = qr_world_find(&world, id);
     QR_CHECK_INT(QR_JOB_FAILED, job.state);
     QR_CHECK_INT(QR_JOB_CRASHES_MAX, job.crashes);
     QR_CHECK_INT(0, job.attempts);

@@ -107,7 +107,7 @@ QR_DB_TEST(many_jobs_with_the_largest_args_are_claimed_and_freed)
         claimed_count += count;
     }
     QR_CHECK_INT(1, qr_world_declare_dead(&world, true, (qr_uuid){0})); /* and so is their rescue */
-    while (qr_world_free_jobs(&world, NULL, NULL) > 0) {
+    while (qr_world_free_jobs(&world) > 0) {
     }
     QR_CHECK_INT(COUNT, qr_world_count(&world, QR_JOB_QUEUED));
     qr_world_close(&world);

@@ -14,11 +14,8 @@ static struct qr_beat *recovery_beat(struct qr_desk *desk, struct qr_recovery_st
     struct qr_beat *beat;
     qr_err err;
     qr_recovery_tasks(state, tasks);
-    const struct qr_beat_options options = {.db = desk->db,
-                                            .clock = qr_clock_system(),
-                                            .plan = desk->plan,
-                                            .tasks = tasks,
-                                            .task_count = QR_RECOVERY_TASKS};
+    const struct qr_beat_options options = {
+        .db = desk->db, .clock = qr_clock_system(), .tasks = tasks, .task_count = QR_RECOVERY_TASKS};
     QR_CHECK_RC(QR_OK, qr_beat_create(&beat, &options, &err));
     return beat;
 }

@@ -566,13 +566,12 @@ QR_DB_TEST(recovery_finds_an_item_without_a_job_behind_two_hundred_that_have_the
     struct qr_beat_task tasks[QR_RECOVERY_TASKS];
     struct qr_beat *beat;
     qr_recovery_tasks(&state, tasks);
-    QR_CHECK_RC(QR_OK, qr_beat_create(&beat,
-                                      &(struct qr_beat_options){.db = desk.db,
-                                                                .clock = qr_clock_system(),
-                                                                .plan = desk.plan,
-                                                                .tasks = tasks,
-                                                                .task_count = QR_COUNT(tasks)},
-                                      &err));
+    QR_CHECK_RC(
+        QR_OK,
+        qr_beat_create(&beat,
+                       &(struct qr_beat_options){
+                           .db = desk.db, .clock = qr_clock_system(), .tasks = tasks, .task_count = QR_COUNT(tasks)},
+                       &err));
     QR_CHECK_RC(QR_OK, qr_beat_run_recovery(beat, INT64_MAX, &err));
     qr_beat_free(beat);
     qr_desk_check(&desk);

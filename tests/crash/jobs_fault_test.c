@@ -198,7 +198,7 @@ static qr_rc call_prune(struct qr_tx *tx, void *arg, qr_err *err)
 static qr_rc call_free_jobs(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct run *run = arg;
-    return qr_workers_free_jobs(tx, &(struct qr_rescue){0}, &run->count, err);
+    return qr_workers_free_jobs(tx, &run->count, err);
 }
 
 static qr_rc call_list(struct qr_tx *tx, void *arg, qr_err *err)

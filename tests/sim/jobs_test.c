@@ -64,6 +64,13 @@ static qr_rc plan_part(struct qr_tx *tx, const struct qr_job *job, void *part QR
     return write_effect(tx, job, false, err);
 }
 
+/* Only where the runner can still make a failure of it, or puts it off (R6): what becomes of any other refused failure is
+ * recovery's. Each time counts as an attempt, and those have a limit that the oracle knows. */
+static bool may_refuse(const struct qr_job *job, enum qr_job_state state)
+{
+    return state == QR_JOB_COMPLETED || (job->crashes >= QR_JOB_CRASHES_MAX && job->attempts + 1 < QR_JOB_ATTEMPTS_MAX);
+}
+
 /* The first stage of a subject is followed by the second; after any other end it rests (I1). */
 static qr_rc follow(struct qr_tx *tx, const struct qr_job *job, enum qr_job_state state, qr_err *err)
 {
@@ -72,8 +79,7 @@ static qr_rc follow(struct qr_tx *tx, const struct qr_job *job, enum qr_job_stat
     if (qr_job_state_is_open(state) || !subject) {
         return QR_OK;
     }
-    /* only where the runner can still make a failure of it: what becomes of a refused failure is recovery's */
-    if (state == QR_JOB_COMPLETED && world.faults && sim_chance(30)) {
+    if (world.faults && may_refuse(job, state) && sim_chance(state == QR_JOB_COMPLETED ? 30 : 500)) {
         return qr_fail(err, QR_CODE_UNAVAILABLE, "the plan could not be carried out");
     }
     if (state == QR_JOB_COMPLETED && strcmp(job->type, "first") == 0) {
@@ -167,6 +173,7 @@ static bool is_hopeless(const struct qr_job *job)
 
 static void handle(struct qr_job_run *run, struct qr_outcome *outcome)
 {
+    QR_CHECK(run->job->crashes < QR_JOB_CRASHES_MAX); /* R6 */
     outcome->kind = QR_OUTCOME_COMPLETED;
     outcome->level = sim_chance(500) ? QR_DURABLE : QR_RELAXED;
     for (int64_t parts = sim_chance(300) ? sim_between(1, 3) : 0; parts > 0; parts--) {
@@ -341,14 +348,9 @@ static qr_rc declare_dead(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
     return qr_workers_declare_dead(tx, false, (qr_uuid){0}, &count, err);
 }
 
-static qr_rc tell_plan(struct qr_tx *tx, const struct qr_job *job, void *arg QR_UNUSED, qr_err *err)
-{
-    return follow(tx, job, QR_JOB_FAILED, err);
-}
-
 static qr_rc free_jobs(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    return qr_workers_free_jobs(tx, &(struct qr_rescue){.on_failed = tell_plan}, arg, err);
+    return qr_workers_free_jobs(tx, arg, err);
 }
 
 static void rescuer(void *arg)

@@ -245,8 +245,8 @@ static void check_taken(int number, const struct job *before, const struct job *
     if (!holder) {
         QR_FAIL("I9: job %d ran under a worker that nobody registered", number);
     }
-    const bool was_crash =
-        now->crashes > before->crashes || (now->state == QR_JOB_FAILED && before->crashes + 1 >= QR_JOB_CRASHES_MAX);
+    const bool is_open = qr_job_state_is_open((enum qr_job_state)now->state); /* R6: a rescue ends none */
+    const bool was_crash = is_open && (now->crashes > before->crashes || before->crashes == QR_JOB_CRASHES_MAX);
     const bool is_cancelled = now->state == QR_JOB_CANCELLED;
     if (was_crash && (holder->is_dead || holder->is_gone)) {
         totals.rescues++;

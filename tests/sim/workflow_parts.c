@@ -380,13 +380,11 @@ static qr_rc open_parts(struct process *process, struct qr_runner_options *optio
     qr_recovery_tasks(&parts->recovery, parts->tasks);
     qr_pruning_init(&parts->pruning, process->db, parts_index(process), 0);
     parts->tasks[QR_RECOVERY_TASKS] = qr_prune_task(&parts->pruning);
-    QR_TRY(qr_beat_create(&parts->beat,
-                          &(struct qr_beat_options){.db = process->db,
-                                                    .clock = sim_clock(),
-                                                    .plan = plan_of(parts),
-                                                    .tasks = parts->tasks,
-                                                    .task_count = QR_COUNT(parts->tasks)},
-                          err));
+    QR_TRY(qr_beat_create(
+        &parts->beat,
+        &(struct qr_beat_options){
+            .db = process->db, .clock = sim_clock(), .tasks = parts->tasks, .task_count = QR_COUNT(parts->tasks)},
+        err));
     return qr_beat_run_recovery(parts->beat, sim_between(0, 1) ? INT64_MAX : 0, err); /* B5: the beat has the rest */
 }
 

@@ -171,11 +171,8 @@ static qr_rc tick(struct qr_tx *tx, void *arg, bool *ret_more QR_UNUSED, qr_err 
 static struct qr_beat *start_beat(struct life *life)
 {
     const struct qr_beat_task task = {"tick", life->plan->beat_ms, tick, life};
-    const struct qr_beat_options options = {.db = life->db,
-                                            .clock = life->clock,
-                                            .plan = effect_plan,
-                                            .tasks = &task,
-                                            .task_count = life->plan->beat_ms ? 1 : 0};
+    const struct qr_beat_options options = {
+        .db = life->db, .clock = life->clock, .tasks = &task, .task_count = life->plan->beat_ms ? 1 : 0};
     struct qr_beat *beat;
     qr_err err = {0};
     require(qr_beat_create(&beat, &options, &err), &err);

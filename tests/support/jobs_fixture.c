@@ -411,8 +411,6 @@ struct worker_call {
     qr_uuid id;
     bool all;
     int64_t count;
-    qr_job_failed_fn *on_failed;
-    void *arg;
 };
 
 static qr_rc register_worker(struct qr_tx *tx, void *arg, qr_err *err)
@@ -455,12 +453,12 @@ int64_t qr_world_declare_dead(struct qr_world *world, bool all, qr_uuid spare)
 static qr_rc free_jobs(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct worker_call *call = arg;
-    return qr_workers_free_jobs(tx, &(struct qr_rescue){NULL, call->on_failed, call->arg}, &call->count, err);
+    return qr_workers_free_jobs(tx, &call->count, err);
 }
 
-int64_t qr_world_free_jobs(struct qr_world *world, qr_job_failed_fn *on_failed, void *arg)
+int64_t qr_world_free_jobs(struct qr_world *world)
 {
-    struct worker_call call = {.on_failed = on_failed, .arg = arg};
+    struct worker_call call = {0};
     qr_world_write(world, free_jobs, &call);
     return call.count;
 }

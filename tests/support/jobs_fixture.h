@@ -86,4 +86,4 @@ size_t qr_world_list(struct qr_world *world, struct qr_job_filter filter, struct
 qr_uuid qr_world_worker(struct qr_world *world);
 qr_rc qr_world_beat(struct qr_world *world, qr_uuid worker_id);
 int64_t qr_world_declare_dead(struct qr_world *world, bool all, qr_uuid spare);
-int64_t qr_world_free_jobs(struct qr_world *world, qr_job_failed_fn *on_failed, void *arg);
+int64_t qr_world_free_jobs(struct qr_world *world);
