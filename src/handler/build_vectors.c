@@ -142,10 +142,8 @@ static qr_rc embed_together(struct build *build, const size_t *which, size_t cou
     struct qr_batcher *batcher;
     QR_TRY(qr_attempt_wanted_batcher(attempt, &batcher, err));
     for (size_t i = 0; i < count; i++) {
-        documents[i] = (struct qr_embed_document){.attempt = attempt,
-                                                  .item = &build->items[which[i]],
-                                                  .generation = build->extents[which[i]].generation,
-                                                  .model = build->models.wanted_key};
+        documents[i] = qr_embed_document_of(attempt, &build->items[which[i]], build->extents[which[i]].generation,
+                                            build->models.wanted_key);
     }
     qr_embed_documents(batcher, documents, count);
     for (size_t i = 0; i < count; i++) {

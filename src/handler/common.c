@@ -458,6 +458,27 @@ qr_rc qr_attempts_guard(struct qr_index_document *documents, size_t count, void 
     return qr_db_read(arg, look_at_holds, &(struct holds){documents, count}, err);
 }
 
+/* All are of one base. */
+static qr_rc look_at_vector_holds(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct holds *holds = arg;
+    const struct qr_attempt *first = holds->documents[0].owner;
+    int64_t epoch;
+    QR_TRY(look_at_holds(tx, arg, err));
+    QR_TRY(qr_base_epoch(tx, first->base.id, &epoch, err));
+    for (size_t i = 0; i < holds->count; i++) {
+        const struct qr_attempt *attempt = holds->documents[i].owner;
+        const bool is_same = epoch == attempt->base.vector_epoch || attempt->is_rebuilding;
+        holds->documents[i].is_wanted = holds->documents[i].is_wanted && is_same;
+    }
+    return QR_OK;
+}
+
+qr_rc qr_attempts_vector_guard(struct qr_index_document *documents, size_t count, void *arg, qr_err *err)
+{
+    return qr_db_read(arg, look_at_vector_holds, &(struct holds){documents, count}, err);
+}
+
 /* ---- the outcome ---- */
 
 /* What ended for good is an event that somebody may see: durable. A failure whose code says "skip" becomes that. */

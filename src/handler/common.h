@@ -58,6 +58,8 @@ struct qr_index_guard qr_attempt_vector_guard(struct qr_attempt *attempt);
 qr_rc qr_attempt_reload_base(struct qr_attempt *attempt, qr_err *err);
 /* The same for qr_index_write_documents; the owner of a document is its attempt. */
 qr_index_documents_guard_fn qr_attempts_guard;
+/* The same for qr_index_write_vectors_of. */
+qr_index_documents_guard_fn qr_attempts_vector_guard;
 
 /* Of the live model and of the wanted one; NULL where nothing is embedded. qr_attempt_done gives them back. */
 qr_rc qr_attempt_batcher(struct qr_attempt *attempt, struct qr_batcher **ret_batcher, qr_err *err);

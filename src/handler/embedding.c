@@ -13,9 +13,11 @@
 
 enum {
     PAGE_CHUNKS = 128,
-    PAGES = 4,                /* of which each may fill several calls */
-    TOGETHER_CHUNKS_MAX = 64, /* of a document among others */
-    ROWS_A_PAGE = 500,
+    PAGES = 6,                /* of which each may fill several calls */
+    TURN_CHUNKS = 64,         /* of a document, before it is the next one's turn */
+    TOGETHER_CHUNKS_MAX = 64, /* of a document among others, where the model takes the thread that waits */
+    READ_CHUNKS_MAX = 1024,   /* for a page, also of such that have their vectors */
+    DOCUMENTS_A_READ = 64,
 };
 
 /* ---- the hooks of batchers ---- */
@@ -125,23 +127,26 @@ struct chunk {
     qr_str text;
     int64_t token_count;
     const float *cached; /* NULL = it is asked for */
+    bool is_shortened;   /* what was cached */
     size_t input;        /* which of the page's, then */
 };
 
 struct page {
     struct qr_arena arena;
     struct chunk chunks[PAGE_CHUNKS];
-    size_t count;
+    size_t count, read_count;
     struct qr_embed_input inputs[PAGE_CHUNKS];
     struct qr_embed_work work;
     int dimension; /* of what came from the cache */
 };
 
 struct embedding {
-    struct qr_batcher *batcher;
-    struct qr_embed_document *documents;
-    size_t count, next; /* the next that has chunks to read */
-    struct page *pages; /* a ring: `open_count` of them are under way, from `oldest` on */
+    struct qr_batcher *batcher; /* NULL = chunks are only counted */
+    const struct qr_embed_feed *feed;
+    struct qr_embed_document *first, **end; /* those that have chunks to read */
+    bool leaves_large;
+    size_t document_count, chunk_count; /* that it had so far */
+    struct page *pages;                 /* a ring: `open_count` of them are under way, from `oldest` on */
     size_t oldest, open_count;
 };
 
@@ -153,53 +158,243 @@ static void set_error(struct qr_embed_document *document, qr_rc rc, const qr_err
     }
 }
 
-/* Some of the document's chunks without a vector. */
-static qr_rc read_chunks(struct page *page, struct qr_embed_document *document, qr_err *err)
+/* ---- documents in line ---- */
+
+static void enqueue(struct embedding *embedding, struct qr_embed_document *document)
 {
-    struct qr_chunk_row *rows;
-    const int room = (int)(PAGE_CHUNKS - page->count);
-    size_t count;
-    QR_TRY(qr_attempt_go_on(document->attempt, err));
-    QR_TRY(qr_index_chunks_without_vector(document->attempt->context->index, document->item->base_id,
-                                          document->item->id, document->generation, document->next_ordinal,
-                                          document->model, room, &page->arena, &rows, &count, err));
-    for (size_t i = 0; i < count; i++) {
-        page->chunks[page->count++] = (struct chunk){.document = document,
-                                                     .ordinal = rows[i].chunk.ordinal,
-                                                     .text = rows[i].chunk.text,
-                                                     .token_count = rows[i].chunk.token_count};
-        document->next_ordinal = rows[i].chunk.ordinal + 1;
+    document->next = NULL;
+    *embedding->end = document;
+    embedding->end = &document->next;
+}
+
+static struct qr_embed_document *dequeue(struct embedding *embedding)
+{
+    struct qr_embed_document *document = embedding->first;
+    embedding->first = document->next;
+    embedding->end = embedding->first ? embedding->end : &embedding->first;
+    return document;
+}
+
+static void end_if_over(const struct embedding *embedding, struct qr_embed_document *document)
+{
+    if (document->is_read && document->open_count == 0) {
+        embedding->feed->end(embedding->feed->arg, document);
     }
-    document->is_read = count < (size_t)room;
+}
+
+/* It has no more chunks to read, or no more are wanted. */
+static void leave_line(const struct embedding *embedding, struct qr_embed_document *document)
+{
+    document->is_read = true;
+    end_if_over(embedding, document);
+}
+
+/* So many documents could be under way besides those that are, by what they had so far. */
+static size_t room_for_documents(const struct embedding *embedding)
+{
+    const size_t average = QR_MAX(embedding->chunk_count / QR_MAX(embedding->document_count, (size_t)1), (size_t)1);
+    return (PAGES - embedding->open_count) * PAGE_CHUNKS / average;
+}
+
+static bool take_documents(struct embedding *embedding, const struct page *page)
+{
+    struct qr_embed_document *next =
+        embedding->feed->take(embedding->feed->arg, PAGE_CHUNKS - page->count, room_for_documents(embedding));
+    while (next) {
+        struct qr_embed_document *document = next;
+        next = document->next;
+        enqueue(embedding, document);
+        embedding->document_count++;
+    }
+    return embedding->first != NULL;
+}
+
+/* ---- what they have already ---- */
+
+struct counting {
+    const char *fingerprint;
+    const struct qr_chunk_span *span;
+    int64_t shortened_count;
+};
+
+static qr_rc count_shortened(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct counting *counting = arg;
+    bool has_shortened;
+    counting->shortened_count = 0;
+    QR_TRY(qr_model_has_shortened(tx, counting->fingerprint, &has_shortened, err));
+    for (size_t i = 0; has_shortened && i < counting->span->count; i++) {
+        const struct qr_chunk_row *row = &counting->span->rows[i];
+        unsigned char key[QR_VECTOR_KEY_BYTES];
+        bool is_shortened = false;
+        if (row->has_vector || row->has_failed) {
+            qr_vector_key(counting->fingerprint, row->chunk.text, key);
+            QR_TRY(qr_vector_is_shortened(tx, key, &is_shortened, err));
+        }
+        counting->shortened_count += is_shortened;
+    }
     return QR_OK;
 }
 
-/* Where it is one of several, all of it or nothing. */
-static qr_rc read_document(const struct embedding *embedding, struct page *page, struct qr_embed_document *document,
-                           qr_err *err)
+/* Of chunks that an attempt before this one embedded, the cache is asked whether they were shortened. */
+static qr_rc count_chunks(const struct embedding *embedding, struct qr_embed_document *document,
+                          const struct qr_chunk_span *span, qr_err *err)
 {
-    const size_t before = page->count;
-    QR_TRY(read_chunks(page, document, err));
-    if (embedding->count > 1 && (!document->is_read || page->count - before > TOGETHER_CHUNKS_MAX)) {
-        page->count = before;
+    struct qr_embedded *embedded = &document->embedded;
+    bool has_some = false;
+    for (size_t i = 0; i < span->count; i++) {
+        const struct qr_chunk_row *row = &span->rows[i];
+        embedded->token_count += row->chunk.token_count;
+        embedded->failed_count += row->has_failed;
+        has_some = has_some || row->has_vector || row->has_failed;
+    }
+    embedded->chunk_count += (int64_t)span->count;
+    if (has_some && embedding->batcher) {
+        struct counting counting = {.fingerprint = qr_batcher_provider(embedding->batcher)->fingerprint, .span = span};
+        QR_TRY(qr_db_read(document->attempt->run->db, count_shortened, &counting, err));
+        embedded->shortened_count += counting.shortened_count;
+    }
+    return QR_OK;
+}
+
+/* ---- reading ---- */
+
+static int64_t turn_chunks(const struct embedding *embedding)
+{
+    return embedding->leaves_large ? TOGETHER_CHUNKS_MAX + 1 : TURN_CHUNKS;
+}
+
+static void add_chunk(const struct embedding *embedding, struct page *page, struct qr_embed_document *document,
+                      const struct qr_chunk *chunk, bool has_result)
+{
+    document->next_ordinal = chunk->ordinal + 1;
+    if (embedding->batcher && !has_result) {
+        document->open_count++;
+        page->chunks[page->count++] = (struct chunk){
+            .document = document, .ordinal = chunk->ordinal, .text = chunk->text, .token_count = chunk->token_count};
+    }
+}
+
+/* What was read of a document goes into the page. One that has more is in line again, behind the others. */
+static void take_span(struct embedding *embedding, struct page *page, struct qr_embed_document *document,
+                      const struct qr_chunk_span *span, bool is_all)
+{
+    qr_err error = {0};
+    if (embedding->leaves_large && !is_all) {
         document->is_large = true;
-        return qr_fail(err, QR_CODE_TOO_LARGE, "it is to be embedded alone");
-    }
-    return QR_OK;
-}
-
-static void read_page(struct embedding *embedding, struct page *page)
-{
-    const size_t room_min = embedding->count > 1 ? TOGETHER_CHUNKS_MAX + 1 : 1;
-    while (embedding->next < embedding->count && page->count + room_min <= PAGE_CHUNKS) {
-        struct qr_embed_document *document = &embedding->documents[embedding->next];
-        qr_err error = {0};
-        const qr_rc rc = document->rc == QR_OK ? read_document(embedding, page, document, &error) : document->rc;
+        set_error(document, qr_fail(&error, QR_CODE_TOO_LARGE, "it is to be embedded alone"), &error);
+    } else {
+        const qr_rc rc = count_chunks(embedding, document, span, &error);
         if (rc != QR_OK) {
             set_error(document, rc, &error);
         }
-        embedding->next += rc != QR_OK || document->is_read;
     }
+    for (size_t i = 0; i < span->count && document->rc == QR_OK; i++) {
+        const struct qr_chunk_row *row = &span->rows[i];
+        add_chunk(embedding, page, document, &row->chunk, row->has_vector || row->has_failed);
+    }
+    page->read_count += span->count;
+    embedding->chunk_count += span->count;
+    if (is_all || document->rc != QR_OK) {
+        leave_line(embedding, document);
+    } else {
+        enqueue(embedding, document);
+    }
+}
+
+/* The first in line and those behind it that can be read with it: of its base, and wanted. */
+static size_t choose_documents(struct embedding *embedding, size_t max, struct qr_chunk_span *spans,
+                               struct qr_embed_document **ret_documents)
+{
+    size_t count = 0;
+    while (count < max && embedding->first) {
+        struct qr_embed_document *document = embedding->first;
+        qr_err error = {0};
+        const qr_rc rc = document->rc == QR_OK ? qr_attempt_go_on(document->attempt, &error) : document->rc;
+        if (rc != QR_OK) {
+            set_error(document, rc, &error);
+            leave_line(embedding, dequeue(embedding));
+            continue;
+        }
+        const bool is_other = count > 0 && (!qr_uuid_equal(document->item->base_id, ret_documents[0]->item->base_id) ||
+                                            document->model != ret_documents[0]->model);
+        if (is_other) {
+            break;
+        }
+        spans[count] = (struct qr_chunk_span){.item_id = document->item->id,
+                                              .generation = document->generation,
+                                              .first = document->next_ordinal,
+                                              .last = document->next_ordinal + turn_chunks(embedding) - 1};
+        ret_documents[count++] = dequeue(embedding);
+    }
+    return count;
+}
+
+static void put_back(struct embedding *embedding, struct qr_embed_document *const *documents, size_t count)
+{
+    for (size_t i = count; i > 0; i--) {
+        documents[i - 1]->next = embedding->first;
+        embedding->end = embedding->first ? embedding->end : &documents[i - 1]->next;
+        embedding->first = documents[i - 1];
+    }
+}
+
+/* Chunks of up to `max` documents in one read. Where that fails it may be one document's alone: then the first finds out for
+ * itself, and the others have their turn again. */
+static void read_documents(struct embedding *embedding, struct page *page, size_t max)
+{
+    struct qr_chunk_span spans[DOCUMENTS_A_READ];
+    struct qr_embed_document *documents[DOCUMENTS_A_READ];
+    const size_t rows_max = PAGE_CHUNKS - page->count;
+    const size_t count = choose_documents(embedding, max, spans, documents);
+    size_t done = 0;
+    qr_err error = {0};
+    if (count == 0) {
+        return;
+    }
+    const qr_rc rc = qr_index_load_spans_upto(documents[0]->attempt->context->index, documents[0]->item->base_id,
+                                              documents[0]->model, spans, count, rows_max, &page->arena, &done, &error);
+    if (rc != QR_OK && count > 1) {
+        put_back(embedding, documents, count);
+        read_documents(embedding, page, 1);
+        return;
+    }
+    if (rc != QR_OK) {
+        set_error(documents[0], rc, &error);
+        leave_line(embedding, documents[0]);
+        return;
+    }
+    put_back(embedding, documents + done, count - done);
+    for (size_t i = 0, rows = 0; i < done; i++) {
+        rows += spans[i].count;
+        const bool is_all = (int64_t)spans[i].count < turn_chunks(embedding) && rows < rows_max;
+        take_span(embedding, page, documents[i], &spans[i], is_all);
+    }
+}
+
+/* How many documents can be read at once. */
+static size_t readable(const struct embedding *embedding, const struct page *page)
+{
+    const size_t room = PAGE_CHUNKS - page->count;
+    if (page->read_count >= READ_CHUNKS_MAX) {
+        return 0;
+    }
+    return embedding->leaves_large ? room > TOGETHER_CHUNKS_MAX : QR_MIN(room, (size_t)DOCUMENTS_A_READ);
+}
+
+/* False: there is nothing left to read now. */
+static bool read_page(struct embedding *embedding, struct page *page)
+{
+    qr_arena_reset(&page->arena);
+    page->count = page->read_count = 0;
+    size_t max;
+    while ((max = readable(embedding, page)) > 0) {
+        if (!embedding->first && !take_documents(embedding, page)) {
+            return page->count > 0;
+        }
+        read_documents(embedding, page, max);
+    }
+    return true;
 }
 
 /* ---- the cache ---- */
@@ -225,6 +420,7 @@ static qr_rc look_into_cache(const struct embedding *embedding, struct page *pag
                            err));
     for (size_t i = 0; i < page->count; i++) {
         page->chunks[i].cached = looks[i].found.is_found ? looks[i].vector : NULL;
+        page->chunks[i].is_shortened = looks[i].found.is_found && looks[i].found.kept_bytes > 0;
     }
     return QR_OK;
 }
@@ -263,24 +459,31 @@ static void page_fail(struct page *page, qr_rc rc, const qr_err *error)
     }
 }
 
-/* False: there is nothing left to read. */
+/* Those of its documents that are over end with it. */
+static void page_close(const struct embedding *embedding, struct page *page)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        page->chunks[i].document->open_count--;
+        end_if_over(embedding, page->chunks[i].document);
+    }
+}
+
+/* False: there is nothing left to read now. */
 static bool page_begin(struct embedding *embedding)
 {
     struct page *page = &embedding->pages[(embedding->oldest + embedding->open_count) % PAGES];
     qr_err error = {0};
-    qr_arena_reset(&page->arena);
-    page->count = 0;
-    read_page(embedding, page);
-    if (page->count == 0) {
+    if (!read_page(embedding, page)) {
         return false;
     }
-    const qr_rc rc = look_into_cache(embedding, page, &error);
+    const qr_rc rc = page->count > 0 ? look_into_cache(embedding, page, &error) : QR_OK;
     if (rc != QR_OK) {
         page_fail(page, rc, &error);
-        return true;
+        page_close(embedding, page);
+    } else if (page->count > 0) {
+        ask(embedding, page);
+        embedding->open_count++;
     }
-    ask(embedding, page);
-    embedding->open_count++;
     return true;
 }
 
@@ -292,7 +495,11 @@ static void collect_vector(const struct page *page, const struct chunk *chunk, s
     struct qr_embed_document *document = chunk->document;
     const struct qr_embed_input *input = chunk->cached ? NULL : &page->inputs[chunk->input];
     if (!input || input->state == QR_INPUT_DONE || input->state == QR_INPUT_FAILED) {
-        const float *vector = !input ? chunk->cached : input->state == QR_INPUT_DONE ? input->vector : NULL;
+        const bool has_failed = input && input->state == QR_INPUT_FAILED;
+        const float *vector = !input ? chunk->cached : has_failed ? NULL : input->vector;
+        const bool is_shortened = input ? !has_failed && input->kept_bytes < input->text.len : chunk->is_shortened;
+        document->embedded.failed_count += has_failed;
+        document->embedded.shortened_count += is_shortened;
         vectors[(*count)++] = (struct qr_chunk_vector){chunk->ordinal, vector};
     } else if (input->state == QR_INPUT_UNWANTED) {
         set_error(document, document->owner.why.rc, &document->owner.why);
@@ -301,31 +508,94 @@ static void collect_vector(const struct page *page, const struct chunk *chunk, s
     }
 }
 
-/* Those of one document, which stand together. What was done of one that is not over is in the cache. */
-static void write_document(struct embedding *embedding, struct page *page, size_t from, size_t to, qr_rc rc,
-                           const qr_err *error)
-{
-    struct qr_embed_document *document = page->chunks[from].document;
-    struct qr_attempt *attempt = document->attempt;
-    const struct qr_index_guard guard = qr_attempt_vector_guard(attempt);
-    const struct qr_vector_space space = {document->model, QR_MAX(QR_MAX(page->work.dimension, page->dimension), 1)};
+/* The chunks of a page by document: those that stand together are one part. */
+struct parts {
+    struct qr_index_document parts[PAGE_CHUNKS];
+    struct qr_embed_document *documents[PAGE_CHUNKS]; /* of each */
+    size_t count;
     struct qr_chunk_vector vectors[PAGE_CHUNKS];
-    size_t count = 0;
-    qr_err own = {0};
-    for (size_t i = from; i < to; i++) {
-        collect_vector(page, &page->chunks[i], vectors, &count, rc, error);
+    struct qr_vector_space space;
+};
+
+/* What was done of a document that is not to be written is in the cache. */
+static void collect_parts(const struct page *page, struct parts *parts, qr_rc rc, const qr_err *error)
+{
+    size_t vector_count = 0;
+    for (size_t from = 0, to = 0; from < page->count; from = to) {
+        struct qr_embed_document *document = page->chunks[from].document;
+        const size_t first = vector_count;
+        for (; to < page->count && page->chunks[to].document == document; to++) {
+            collect_vector(page, &page->chunks[to], parts->vectors, &vector_count, rc, error);
+        }
+        parts->documents[parts->count] = document;
+        parts->parts[parts->count++] = (struct qr_index_document){.item_id = document->item->id,
+                                                                  .generation = document->generation,
+                                                                  .vectors = parts->vectors + first,
+                                                                  .count = vector_count - first,
+                                                                  .owner = document->attempt};
     }
-    if (document->rc != QR_OK) {
-        return;
-    }
-    const qr_rc written = qr_index_write_vectors(attempt->context->index, document->item->base_id, document->item->id,
-                                                 document->generation, space, vectors, count, &guard, &own);
-    if (written != QR_OK) {
-        set_error(document, written, &own);
-    }
+}
+
+static void note_written(const struct embedding *embedding, struct qr_embed_document *document, size_t count)
+{
+    const struct qr_attempt *attempt = document->attempt;
     document->done_count += (int64_t)count;
-    if (embedding->count == 1 && qr_uuid_equal(document->item->id, attempt->item.id)) {
+    if (!document->is_read && embedding->batcher && qr_uuid_equal(document->item->id, attempt->item.id)) {
         qr_job_progress(attempt->run, document->done_count, 0);
+    }
+}
+
+static qr_rc write_part(const struct parts *parts, size_t i, qr_err *err)
+{
+    const struct qr_index_document *part = &parts->parts[i];
+    struct qr_attempt *attempt = parts->documents[i]->attempt;
+    const struct qr_index_guard guard = qr_attempt_vector_guard(attempt);
+    return qr_index_write_vectors(attempt->context->index, parts->documents[i]->item->base_id, part->item_id,
+                                  part->generation, parts->space, part->vectors, part->count, &guard, err);
+}
+
+/* Those of one base: together, else each finds out for itself what is wrong. */
+static void write_parts(const struct embedding *embedding, struct parts *parts, size_t from, size_t to)
+{
+    const struct qr_embed_document *first = parts->documents[from];
+    const qr_rc rc = qr_index_write_vectors_of(first->attempt->context->index, first->item->base_id, parts->space,
+                                               parts->parts + from, to - from, qr_attempts_vector_guard,
+                                               first->attempt->run->db, NULL);
+    for (size_t i = from; i < to; i++) {
+        qr_err own = {0};
+        const bool is_written = rc == QR_OK && parts->parts[i].is_wanted;
+        const qr_rc alone = is_written ? QR_OK : write_part(parts, i, &own);
+        if (alone != QR_OK) {
+            set_error(parts->documents[i], alone, &own);
+        }
+        note_written(embedding, parts->documents[i], parts->parts[i].count);
+    }
+}
+
+static void drop_failed(struct parts *parts)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < parts->count; i++) {
+        parts->parts[kept] = parts->parts[i];
+        parts->documents[kept] = parts->documents[i];
+        kept += parts->documents[i]->rc == QR_OK;
+    }
+    parts->count = kept;
+}
+
+static void write_page(const struct embedding *embedding, const struct page *page, qr_rc rc, const qr_err *error)
+{
+    struct parts parts = {.count = 0};
+    parts.space.model = page->chunks[0].document->model;
+    parts.space.dimension = QR_MAX(QR_MAX(page->work.dimension, page->dimension), 1);
+    collect_parts(page, &parts, rc, error);
+    drop_failed(&parts);
+    for (size_t from = 0, to = 0; from < parts.count; from = to) {
+        const qr_uuid base_id = parts.documents[from]->item->base_id;
+        while (to < parts.count && qr_uuid_equal(parts.documents[to]->item->base_id, base_id)) {
+            to++;
+        }
+        write_parts(embedding, &parts, from, to);
     }
 }
 
@@ -359,13 +629,9 @@ static void page_end(struct embedding *embedding)
         rc = kept;
         error = not_kept;
     }
-    for (size_t from = 0, to = 0; from < page->count; from = to) {
-        while (to < page->count && page->chunks[to].document == page->chunks[from].document) {
-            to++;
-        }
-        write_document(embedding, page, from, to, rc, &error);
-    }
+    write_page(embedding, page, rc, &error);
     qr_embed_end(&page->work);
+    page_close(embedding, page);
     embedding->oldest = (embedding->oldest + 1) % PAGES;
     embedding->open_count--;
 }
@@ -375,11 +641,11 @@ static void embed_all(struct embedding *embedding)
     for (size_t i = 0; i < PAGES; i++) {
         qr_arena_init(&embedding->pages[i].arena, 0);
     }
-    bool has_more = true;
-    while (has_more || embedding->open_count > 0) {
-        if (has_more && embedding->open_count < PAGES) {
-            has_more = page_begin(embedding);
-        } else {
+    bool goes_on = true;
+    while (goes_on) {
+        const bool has_begun = embedding->open_count < PAGES && page_begin(embedding);
+        goes_on = has_begun || embedding->open_count > 0;
+        if (!has_begun && goes_on) {
             page_end(embedding);
         }
     }
@@ -388,113 +654,79 @@ static void embed_all(struct embedding *embedding)
     }
 }
 
-/* ---- counting ---- */
+/* ---- the whole ---- */
 
-struct counting {
-    const char *fingerprint; /* NULL = nothing is embedded */
-    bool looks_for_shortened;
-    const struct qr_chunk_row *rows;
-    size_t count;
-    int64_t shortened_count;
+static void fail_all(const struct qr_embed_feed *feed)
+{
+    struct qr_embed_document *next = feed->take(feed->arg, PAGE_CHUNKS, 0);
+    while (next) {
+        struct qr_embed_document *document = next;
+        next = document->next;
+        document->rc = qr_handler_out_of_memory(&document->error);
+        feed->end(feed->arg, document);
+    }
+}
+
+static void embed_fed(struct qr_batcher *batcher, const struct qr_embed_feed *feed, bool leaves_large)
+{
+    struct embedding embedding = {.batcher = batcher, .feed = feed, .leaves_large = leaves_large};
+    embedding.end = &embedding.first;
+    embedding.pages = qr_alloc_zero(PAGES * sizeof embedding.pages[0]);
+    if (!embedding.pages) {
+        fail_all(feed);
+        return;
+    }
+    embed_all(&embedding);
+    qr_free(embedding.pages);
+}
+
+/* A model in this process takes the thread that waits for it. */
+static bool is_local(struct qr_batcher *batcher)
+{
+    return batcher && qr_batcher_provider(batcher)->call_threads == 0;
+}
+
+void qr_embed_stream(struct qr_batcher *batcher, const struct qr_embed_feed *feed)
+{
+    embed_fed(batcher, feed, is_local(batcher));
+}
+
+/* Documents that are all there. */
+struct fixed_feed {
+    struct qr_embed_document *documents;
+    size_t count, next;
 };
 
-static qr_rc begin_counting(struct qr_tx *tx, void *arg, qr_err *err)
+static struct qr_embed_document *take_fixed(void *arg, size_t max, size_t room QR_UNUSED)
 {
-    struct counting *counting = arg;
-    return qr_model_has_shortened(tx, counting->fingerprint, &counting->looks_for_shortened, err);
-}
-
-static qr_rc count_shortened(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct counting *counting = arg;
-    counting->shortened_count = 0;
-    for (size_t i = 0; i < counting->count; i++) {
-        unsigned char key[QR_VECTOR_KEY_BYTES];
-        bool is_shortened;
-        qr_vector_key(counting->fingerprint, counting->rows[i].chunk.text, key);
-        QR_TRY(qr_vector_is_shortened(tx, key, &is_shortened, err));
-        counting->shortened_count += is_shortened;
+    struct fixed_feed *fixed = arg;
+    struct qr_embed_document *first = NULL;
+    const size_t count = QR_MIN(max, fixed->count - fixed->next);
+    for (size_t i = fixed->next + count; i > fixed->next; i--) {
+        fixed->documents[i - 1].next = first;
+        first = &fixed->documents[i - 1];
     }
-    return QR_OK;
+    fixed->next += count;
+    return first;
 }
 
-static qr_rc count_page(const struct qr_embed_document *document, struct counting *counting,
-                        struct qr_embedded *embedded, qr_err *err)
+static void end_fixed(void *arg QR_UNUSED, struct qr_embed_document *document QR_UNUSED)
 {
-    for (size_t i = 0; i < counting->count; i++) {
-        embedded->token_count += counting->rows[i].chunk.token_count;
-        embedded->failed_count += counting->rows[i].has_failed;
-    }
-    embedded->chunk_count += (int64_t)counting->count;
-    if (counting->looks_for_shortened && counting->count > 0) {
-        QR_TRY(qr_db_read(document->attempt->run->db, count_shortened, counting, err));
-        embedded->shortened_count += counting->shortened_count;
-    }
-    return QR_OK;
+    /* they are the caller's */
 }
 
-static qr_rc count_chunks(struct qr_embed_document *document, struct counting *counting, qr_err *err)
+struct qr_embed_document qr_embed_document_of(struct qr_attempt *attempt, const struct qr_item *item,
+                                              int64_t generation, int64_t model)
 {
-    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
-    qr_arena_init(&arena, 0);
-    struct qr_embedded embedded = {0};
-    int64_t from = 0;
-    do {
-        struct qr_chunk_row *rows;
-        qr_arena_reset(&arena);
-        QR_TRY(qr_attempt_go_on(document->attempt, err));
-        QR_TRY(qr_index_chunks(document->attempt->context->index, document->item->base_id, document->item->id,
-                               document->generation, from, document->model, ROWS_A_PAGE, &arena, &rows,
-                               &counting->count, err));
-        counting->rows = rows;
-        QR_TRY(count_page(document, counting, &embedded, err));
-        from = counting->count > 0 ? rows[counting->count - 1].chunk.ordinal + 1 : from;
-    } while (counting->count == ROWS_A_PAGE);
-    document->embedded = embedded;
-    return QR_OK;
+    return (struct qr_embed_document){
+        .attempt = attempt, .item = item, .generation = generation, .model = model, .owner = {.arg = attempt}};
 }
-
-static void count_all(struct qr_batcher *batcher, struct qr_embed_document *documents, size_t count)
-{
-    struct counting counting = {.fingerprint = batcher ? qr_batcher_provider(batcher)->fingerprint : NULL};
-    qr_err error = {0};
-    const qr_rc begun = batcher ? qr_db_read(documents[0].attempt->run->db, begin_counting, &counting, &error) : QR_OK;
-    for (size_t i = 0; i < count; i++) {
-        qr_rc rc = documents[i].rc == QR_OK ? begun : documents[i].rc;
-        rc = rc == QR_OK ? count_chunks(&documents[i], &counting, &error) : rc;
-        if (rc != QR_OK) {
-            set_error(&documents[i], rc, &error);
-        }
-    }
-}
-
-/* ---- the whole ---- */
 
 void qr_embed_documents(struct qr_batcher *batcher, struct qr_embed_document *documents, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct qr_embed_document *document = &documents[i];
-        *document = (struct qr_embed_document){.attempt = document->attempt,
-                                               .item = document->item,
-                                               .generation = document->generation,
-                                               .model = document->model,
-                                               .owner = {.arg = document->attempt}};
-    }
-    if (batcher && count > 0) {
-        struct embedding embedding = {.batcher = batcher, .documents = documents, .count = count};
-        embedding.pages = qr_alloc_zero(PAGES * sizeof embedding.pages[0]);
-        if (!embedding.pages) {
-            for (size_t i = 0; i < count; i++) {
-                documents[i].rc = qr_handler_out_of_memory(&documents[i].error);
-            }
-            return;
-        }
-        embed_all(&embedding);
-        qr_free(embedding.pages);
-    }
-    if (count > 0) {
-        count_all(batcher, documents, count);
-    }
+    struct fixed_feed fixed = {documents, count, 0};
+    const struct qr_embed_feed feed = {take_fixed, end_fixed, &fixed};
+    embed_fed(batcher, &feed, count > 1 && is_local(batcher));
 }
 
 static qr_rc embed_one(struct qr_batcher *batcher, struct qr_embed_document *document, struct qr_embedded *ret_embedded,
@@ -514,8 +746,7 @@ qr_rc qr_embed_chunks(struct qr_attempt *attempt, const struct qr_item *item, in
 {
     struct qr_batcher *batcher;
     QR_TRY(qr_attempt_batcher(attempt, &batcher, err));
-    struct qr_embed_document document = {
-        .attempt = attempt, .item = item, .generation = generation, .model = qr_model_key(&attempt->live)};
+    struct qr_embed_document document = qr_embed_document_of(attempt, item, generation, qr_model_key(&attempt->live));
     return embed_one(batcher, &document, ret_embedded, err);
 }
 
@@ -524,10 +755,8 @@ qr_rc qr_embed_wanted_chunks(struct qr_attempt *attempt, const struct qr_item *i
 {
     struct qr_batcher *batcher;
     QR_TRY(qr_attempt_wanted_batcher(attempt, &batcher, err));
-    struct qr_embed_document document = {.attempt = attempt,
-                                         .item = item,
-                                         .generation = generation,
-                                         .model = qr_model_key(&attempt->settings.embedding)};
+    struct qr_embed_document document =
+        qr_embed_document_of(attempt, item, generation, qr_model_key(&attempt->settings.embedding));
     return embed_one(batcher, &document, ret_embedded, err);
 }
 

@@ -16,7 +16,7 @@ struct qr_embed_document {
     int64_t generation;
     int64_t model; /* the batcher's: qr_model_key */
 
-    bool is_large; /* it is too large to be done with others, who would wait for it: nothing was done */
+    bool is_large; /* it is too large to be done with others, whose thread it would keep: nothing was done */
     qr_rc rc;      /* what came of it */
     qr_err error;
     struct qr_embedded embedded;
@@ -24,13 +24,28 @@ struct qr_embed_document {
     /* under way */
     struct qr_embed_owner owner;
     int64_t next_ordinal, done_count;
+    size_t open_count; /* of its chunks, whose vectors are not written yet */
     bool is_read;
+    struct qr_embed_document *next;
+    void *taken_with; /* of the feed */
 };
+
+struct qr_embed_document qr_embed_document_of(struct qr_attempt *attempt, const struct qr_item *item,
+                                              int64_t generation, int64_t model);
 
 /* From the cache, else from the model, whose answers are in the cache, durable, before they are used (PAID-1). Each document
  * has its own end: what one meets is not the others' trouble. All are of the batcher's model; NULL = the bases embed nothing,
  * and they are only counted. */
 void qr_embed_documents(struct qr_batcher *batcher, struct qr_embed_document *documents, size_t count);
+/* The same for documents that come one after the other, for as long as they do. */
+struct qr_embed_feed {
+    /* Up to `max` documents, one behind the other by `next`; NULL = there are none now. There will be room for `room`. */
+    struct qr_embed_document *(*take)(void *arg, size_t max, size_t room);
+    /* What came of one is known; it is not looked at any more. */
+    void (*end)(void *arg, struct qr_embed_document *document);
+    void *arg;
+};
+void qr_embed_stream(struct qr_batcher *batcher, const struct qr_embed_feed *feed);
 /* The same for one, for the live model of its base, and for the wanted one. `stale_generation` also where the models of the
  * base are not those any more that the attempt knows. */
 qr_rc qr_embed_chunks(struct qr_attempt *attempt, const struct qr_item *item, int64_t generation,

@@ -20,15 +20,22 @@ static qr_handler_fn *const functions[QR_JOB_TYPE_END] = {
 /* Those for which doing several at once is less work. */
 static qr_handler_many_fn *const several[QR_JOB_TYPE_END] = {
     [QR_JOB_PROCESS_DOCUMENT] = qr_handle_process_documents,
-    [QR_JOB_INDEX_CHUNKS] = qr_handle_index_chunks_together,
+};
+
+/* Those that mostly wait for somebody else. */
+static qr_handler_stream_fn *const streams[QR_JOB_TYPE_END] = {
+    [QR_JOB_INDEX_CHUNKS] = qr_handle_index_chunks_stream,
 };
 
 size_t qr_handlers(struct qr_handler_context *context, struct qr_handler ret_handlers[static QR_JOB_TYPE_END])
 {
     size_t count = 0;
     for (enum qr_job_type type = QR_JOB_PREPARE_ROOT; type < QR_JOB_TYPE_END; type++) {
-        ret_handlers[count++] = (struct qr_handler){
-            .type = qr_job_type_info(type)->name, .fn = functions[type], .arg = context, .many = several[type]};
+        ret_handlers[count++] = (struct qr_handler){.type = qr_job_type_info(type)->name,
+                                                    .fn = functions[type],
+                                                    .arg = context,
+                                                    .many = several[type],
+                                                    .stream = streams[type]};
     }
     return count;
 }

@@ -9,7 +9,7 @@ qr_handler_many_fn qr_handle_process_documents;
 qr_handler_fn qr_handle_check_file_processing;
 qr_handler_fn qr_handle_chunk_document;
 qr_handler_fn qr_handle_index_chunks;
-qr_handler_many_fn qr_handle_index_chunks_together;
+qr_handler_stream_fn qr_handle_index_chunks_stream;
 qr_handler_fn qr_handle_analyze_asset;
 qr_handler_fn qr_handle_refresh_source;
 qr_handler_fn qr_handle_reindex_subtree;

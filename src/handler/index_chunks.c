@@ -1,6 +1,7 @@
-/* index-chunks: vectors for all chunks of the item's generation; then it may go live (TYPE-6, EMPTY-2). Documents that wait
- * together are embedded together, so that their chunks share calls; each has its own end. While another model is built,
- * vectors of that too, as far as it goes: its trouble is not the item's (MODEL-2). */
+/* index-chunks: vectors for all chunks of the item's generation; then it may go live (TYPE-6, EMPTY-2). Documents are embedded
+ * in a stream, so that their chunks share calls and a server is never left without any; each has its own end. While another
+ * model is built, vectors of that too, as far as it goes: its trouble is not the item's (MODEL-2). */
+#include "base/mem.h"
 #include "handler/document.h"
 #include "handler/embedding.h"
 #include "handler/handlers.h"
@@ -73,10 +74,7 @@ static qr_rc prepare(struct qr_attempt *attempt, qr_err *err)
 
 static struct qr_embed_document document_of(struct qr_attempt *attempt)
 {
-    return (struct qr_embed_document){.attempt = attempt,
-                                      .item = &attempt->item,
-                                      .generation = attempt->item.generation,
-                                      .model = qr_model_key(&attempt->live)};
+    return qr_embed_document_of(attempt, &attempt->item, attempt->item.generation, qr_model_key(&attempt->live));
 }
 
 static void index_alone(struct qr_attempt *attempt, struct qr_outcome *outcome)
@@ -109,73 +107,134 @@ void qr_handle_index_chunks(struct qr_job_run *run, struct qr_outcome *ret_outco
     } while (is_stale(ret_outcome) && qr_attempt_reload_base(&attempt, &ret_outcome->error) == QR_OK);
 }
 
-/* ---- several ---- */
+/* ---- a stream of them ---- */
 
-struct several {
-    struct qr_attempt attempts[QR_TOGETHER_MAX];
-    struct qr_embed_document documents[QR_TOGETHER_MAX];
-    size_t positions[QR_TOGETHER_MAX]; /* of each document among the attempts */
+enum { BATCH_MAX = 64 };
+
+/* Documents that were taken together: what they share lives until the last of them has ended. */
+struct batch {
+    struct qr_arena arena;
+    size_t open_count;
+    struct qr_attempt attempts[BATCH_MAX];
+    struct qr_embed_document documents[BATCH_MAX];
+    struct qr_job_run *runs[BATCH_MAX];
+    struct qr_outcome *outcomes[BATCH_MAX];
 };
 
-/* Those of one model, whatever bases they are of. */
-static void embed_group(struct several *several, struct qr_batcher *batcher, bool *is_due, size_t count,
-                        struct qr_outcome *const *outcomes)
+struct stream {
+    struct qr_job_stream *jobs;
+    struct qr_batcher *batcher;              /* of those that are embedded now */
+    struct qr_embed_document *first, **last; /* taken, and not begun to be embedded */
+};
+
+static void batch_put(struct batch *batch)
 {
-    size_t documents = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct qr_attempt *attempt = &several->attempts[i];
-        if (is_due[i] && attempt->batcher == batcher) {
-            is_due[i] = false;
-            several->positions[documents] = i;
-            several->documents[documents++] = document_of(attempt);
-        }
-    }
-    qr_embed_documents(batcher, several->documents, documents);
-    for (size_t i = 0; i < documents; i++) {
-        struct qr_outcome *outcome = outcomes[several->positions[i]];
-        if (!several->documents[i].is_large) {
-            set_outcome(&several->documents[i], outcome);
-        }
-        if (several->documents[i].is_large || is_stale(outcome)) {
-            *outcome = (struct qr_outcome){.kind = QR_OUTCOME_ALONE};
-        }
+    if (--batch->open_count == 0) {
+        qr_arena_done(&batch->arena);
+        qr_free(batch);
     }
 }
 
-static void embed_several(struct several *several, size_t count, struct qr_outcome *const *outcomes)
+static void end_one(const struct stream *stream, struct batch *batch, size_t i)
 {
-    bool is_due[QR_TOGETHER_MAX] = {false};
-    for (size_t i = 0; i < count; i++) {
-        if (outcomes[i]->kind == QR_OUTCOME_NONE) {
-            const qr_rc rc = prepare(&several->attempts[i], &outcomes[i]->error);
-            is_due[i] = rc == QR_OK;
-            if (rc != QR_OK) {
-                qr_outcome_set(outcomes[i], rc, NULL);
-            }
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (is_due[i]) {
-            embed_group(several, several->attempts[i].batcher, is_due, count, outcomes);
-        }
-    }
+    qr_attempt_done(&batch->attempts[i]);
+    stream->jobs->end(stream->jobs, batch->runs[i]);
+    batch_put(batch);
 }
 
-void qr_handle_index_chunks_together(struct qr_job_run *const *runs, size_t count,
-                                     struct qr_outcome *const *ret_outcomes)
+static void begin_one(struct stream *stream, struct batch *batch, size_t i)
 {
-    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
-    qr_arena_init(&arena, 0);
-    struct several *several = qr_arena_alloc(&arena, sizeof *several);
-    if (!several) {
-        for (size_t i = 0; i < count; i++) {
-            ret_outcomes[i]->kind = QR_OUTCOME_ALONE;
-        }
+    struct qr_outcome *outcome = batch->outcomes[i];
+    const qr_rc rc = outcome->kind == QR_OUTCOME_NONE ? prepare(&batch->attempts[i], &outcome->error) : QR_OK;
+    if (rc != QR_OK) {
+        qr_outcome_set(outcome, rc, NULL);
+    }
+    if (outcome->kind != QR_OUTCOME_NONE) {
+        end_one(stream, batch, i);
         return;
     }
-    qr_attempts_begin(several->attempts, runs, count, &arena, ret_outcomes);
-    embed_several(several, count, ret_outcomes);
+    struct qr_embed_document *document = &batch->documents[i];
+    *document = document_of(&batch->attempts[i]);
+    document->taken_with = batch;
+    *stream->last = document;
+    stream->last = &document->next;
+}
+
+static void take_batch(struct stream *stream, size_t max, size_t room)
+{
+    struct batch *batch = qr_alloc_zero(sizeof *batch);
+    if (!batch) {
+        return; /* what was begun is left to be done alone */
+    }
+    const size_t count =
+        stream->jobs->take(stream->jobs, QR_MIN(max, (size_t)BATCH_MAX), room, batch->runs, batch->outcomes);
+    qr_arena_init(&batch->arena, 0);
+    batch->open_count = count + 1;
+    qr_attempts_begin(batch->attempts, batch->runs, count, &batch->arena, batch->outcomes);
     for (size_t i = 0; i < count; i++) {
-        qr_attempt_done(&several->attempts[i]);
+        begin_one(stream, batch, i);
+    }
+    batch_put(batch);
+}
+
+/* Of one model, whatever bases they are of. While others wait nothing more is taken: they are next. A model in this process has
+ * only those that its thread began with: others of its threads may be waiting for the rest. */
+static struct qr_embed_document *take_documents(void *arg, size_t max, size_t room)
+{
+    struct stream *stream = arg;
+    struct qr_embed_document *taken = NULL, **end = &taken;
+    if (!stream->first && stream->batcher && qr_batcher_provider(stream->batcher)->call_threads > 0) {
+        take_batch(stream, max, room);
+    }
+    for (struct qr_embed_document **link = &stream->first; *link;) {
+        struct qr_embed_document *document = *link;
+        if (document->attempt->batcher == stream->batcher) {
+            *link = document->next;
+            document->next = NULL;
+            *end = document;
+            end = &document->next;
+        } else {
+            link = &document->next;
+        }
+        stream->last = link;
+    }
+    stream->last = stream->first ? stream->last : &stream->first;
+    return taken;
+}
+
+static void end_document(void *arg, struct qr_embed_document *document)
+{
+    struct batch *batch = document->taken_with;
+    const size_t i = (size_t)(document - batch->documents);
+    struct qr_outcome *outcome = batch->outcomes[i];
+    if (!document->is_large) {
+        set_outcome(document, outcome);
+    }
+    if (document->is_large || is_stale(outcome)) {
+        *outcome = (struct qr_outcome){.kind = QR_OUTCOME_ALONE};
+    }
+    end_one(arg, batch, i);
+}
+
+/* The batcher is held for as long as anything of it is looked at: documents give theirs back one by one. */
+static void embed_next(struct stream *stream)
+{
+    const struct qr_attempt *attempt = stream->first->attempt;
+    struct qr_providers *providers = attempt->context->providers;
+    struct qr_batcher *held = NULL;
+    const struct qr_embed_feed feed = {take_documents, end_document, stream};
+    stream->batcher = attempt->batcher;
+    (void)!qr_providers_get(providers, &attempt->live, &held, NULL);
+    qr_embed_stream(stream->batcher, &feed);
+    qr_providers_put(providers, held);
+}
+
+void qr_handle_index_chunks_stream(struct qr_job_stream *jobs)
+{
+    struct stream stream = {.jobs = jobs};
+    stream.last = &stream.first;
+    take_batch(&stream, QR_TOGETHER_MAX, 0);
+    while (stream.first) {
+        embed_next(&stream);
     }
 }

@@ -329,6 +329,11 @@ qr_rc qr_index_write_documents(struct qr_index_set *set, qr_uuid base_id, struct
     return QR_OK;
 }
 
+static size_t vectors_a_write(struct qr_vector_space space)
+{
+    return QR_MIN(WRITE_ROWS_MAX, 1 + WRITE_BYTES_MAX / ((size_t)space.dimension * sizeof(float)));
+}
+
 qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
                              struct qr_vector_space space, const struct qr_chunk_vector *vectors, size_t count,
                              const struct qr_index_guard *guard, qr_err *err)
@@ -337,7 +342,7 @@ qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid 
         return qr_fail(err, QR_CODE_INVALID_VALUE, "a vector has at least one dimension");
     }
     TAKE(taken, set, base_id, err);
-    const size_t fitting = QR_MIN(WRITE_ROWS_MAX, 1 + WRITE_BYTES_MAX / ((size_t)space.dimension * sizeof(float)));
+    const size_t fitting = vectors_a_write(space);
     for (size_t done = 0; done < count; done += fitting) {
         struct rows_vectors request = {
             .base_id = base_id,
@@ -349,7 +354,75 @@ qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid 
         };
         struct change change = {
             .base_id = base_id, .guard = guard, .fn = set->rows->write_vectors, .request = &request};
-        QR_TRY(make_write(set, taken.store, &change, 0, err));
+        const qr_rc rc = make_write(set, taken.store, &change, 0, err);
+        QR_TRY(rc);
+    }
+    return QR_OK;
+}
+
+/* Vectors that share a transaction. */
+struct vectors_of {
+    const struct rows_driver *rows;
+    qr_uuid base_id;
+    struct qr_vector_space space;
+    struct qr_index_document *documents;
+    size_t count;
+    qr_index_documents_guard_fn *guard;
+    void *arg;
+};
+
+static qr_rc write_vectors_of(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct vectors_of *all = arg;
+    QR_TRY(all->guard(all->documents, all->count, all->arg, err)); /* X2 */
+    for (size_t i = 0; i < all->count; i++) {
+        const struct qr_index_document *document = &all->documents[i];
+        struct rows_vectors request = {
+            .base_id = all->base_id,
+            .item_id = document->item_id,
+            .generation = document->generation,
+            .space = all->space,
+            .vectors = document->vectors,
+            .count = document->count,
+        };
+        if (document->is_wanted) {
+            QR_TRY(all->rows->write_vectors(tx, &request, err));
+        }
+    }
+    return QR_OK;
+}
+
+/* How many of the documents go into one transaction; at least one. */
+static size_t fitting_vectors(const struct qr_index_document *documents, size_t count, size_t rows_max)
+{
+    size_t fitting = 1, rows = documents[0].count;
+    while (fitting < count && rows + documents[fitting].count <= rows_max) {
+        rows += documents[fitting++].count;
+    }
+    return fitting;
+}
+
+qr_rc qr_index_write_vectors_of(struct qr_index_set *set, qr_uuid base_id, struct qr_vector_space space,
+                                struct qr_index_document *documents, size_t count, qr_index_documents_guard_fn *guard,
+                                void *arg, qr_err *err)
+{
+    if (space.dimension < 1) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "a vector has at least one dimension");
+    }
+    TAKE(taken, set, base_id, err);
+    const size_t rows_max = vectors_a_write(space);
+    for (size_t done = 0; done < count;) {
+        struct vectors_of request = {.rows = set->rows,
+                                     .base_id = base_id,
+                                     .space = space,
+                                     .documents = documents + done,
+                                     .count = fitting_vectors(documents + done, count - done, rows_max),
+                                     .guard = guard,
+                                     .arg = arg};
+        struct change change = {.base_id = base_id, .asks = true, .fn = write_vectors_of, .request = &request};
+        const qr_rc rc = make_write(set, taken.store, &change, 0, err);
+        QR_TRY(rc);
+        done += request.count;
     }
     return QR_OK;
 }
@@ -500,22 +573,26 @@ qr_rc qr_index_chunks_without_vector(struct qr_index_set *set, qr_uuid base_id, 
 struct loading {
     const struct rows_driver *rows;
     qr_uuid base_id;
+    int64_t model;
     struct qr_chunk_span *spans;
-    size_t count;
+    size_t count, rows_max;
     struct qr_arena *arena;
+    size_t done;
 };
 
 static qr_rc load_spans(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    const struct loading *loading = arg;
-    for (size_t i = 0; i < loading->count; i++) {
-        struct qr_chunk_span *span = &loading->spans[i];
+    struct loading *loading = arg;
+    size_t room = loading->rows_max;
+    for (loading->done = 0; loading->done < loading->count && room > 0; loading->done++) {
+        struct qr_chunk_span *span = &loading->spans[loading->done];
         struct rows_chunks request = {
             .base_id = loading->base_id,
             .item_id = span->item_id,
             .generation = span->generation,
             .from_ordinal = span->first,
-            .limit = (int)(span->last - span->first + 1),
+            .model = loading->model,
+            .limit = (int)QR_MIN((size_t)(span->last - span->first + 1), room),
             .arena = loading->arena,
         };
         QR_TRY(loading->rows->chunks(tx, &request, err));
@@ -524,6 +601,7 @@ static qr_rc load_spans(struct qr_tx *tx, void *arg, qr_err *err)
         }
         span->rows = request.ret_rows;
         span->count = request.ret_count;
+        room -= span->count;
     }
     return QR_OK;
 }
@@ -531,8 +609,19 @@ static qr_rc load_spans(struct qr_tx *tx, void *arg, qr_err *err)
 qr_rc qr_index_load_spans(struct qr_index_set *set, qr_uuid base_id, struct qr_chunk_span *spans, size_t count,
                           struct qr_arena *arena, qr_err *err)
 {
-    struct loading loading = {set->rows, base_id, spans, count, arena};
-    return count ? read_store(set, base_id, load_spans, &loading, err) : QR_OK;
+    size_t done;
+    return qr_index_load_spans_upto(set, base_id, 0, spans, count, SIZE_MAX, arena, &done, err);
+}
+
+qr_rc qr_index_load_spans_upto(struct qr_index_set *set, qr_uuid base_id, int64_t model, struct qr_chunk_span *spans,
+                               size_t count, size_t rows_max, struct qr_arena *arena, size_t *ret_done, qr_err *err)
+{
+    struct loading loading = {set->rows, base_id, model, spans, count, rows_max, arena, 0};
+    if (count > 0) {
+        QR_TRY(read_store(set, base_id, load_spans, &loading, err));
+    }
+    *ret_done = loading.done;
+    return QR_OK;
 }
 
 qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, int64_t model, qr_uuid after_item,

@@ -89,7 +89,8 @@ qr_rc qr_index_write_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid i
 struct qr_index_document {
     qr_uuid item_id;
     int64_t generation;
-    const struct qr_chunk *chunks;
+    const struct qr_chunk *chunks;         /* to be written, or … */
+    const struct qr_chunk_vector *vectors; /* … those of chunks that are there */
     size_t count;
     const void *owner; /* for the guard */
     bool is_wanted;    /* what it said */
@@ -111,6 +112,10 @@ struct qr_chunk_vector {
 qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid item_id, int64_t generation,
                              struct qr_vector_space space, const struct qr_chunk_vector *vectors, size_t count,
                              const struct qr_index_guard *guard, qr_err *err);
+/* The vectors of several documents of a base, as qr_index_write_documents writes their chunks. */
+qr_rc qr_index_write_vectors_of(struct qr_index_set *set, qr_uuid base_id, struct qr_vector_space space,
+                                struct qr_index_document *documents, size_t count, qr_index_documents_guard_fn *guard,
+                                void *arg, qr_err *err);
 /* X3, X6. */
 qr_rc qr_index_sync(struct qr_index_set *set, qr_uuid base_id, qr_err *err);
 
@@ -155,6 +160,11 @@ struct qr_chunk_span {
 /* Fills in the rows of all, in one read. */
 qr_rc qr_index_load_spans(struct qr_index_set *set, qr_uuid base_id, struct qr_chunk_span *spans, size_t count,
                           struct qr_arena *arena, qr_err *err);
+
+/* The same, with what they have of the model, and `rows_max` rows at most: *ret_done spans have all that there is of them, or
+ * as much as there was room for. */
+qr_rc qr_index_load_spans_upto(struct qr_index_set *set, qr_uuid base_id, int64_t model, struct qr_chunk_span *spans,
+                               size_t count, size_t rows_max, struct qr_arena *arena, size_t *ret_done, qr_err *err);
 
 /* What there is, in the order of (item, generation), behind the given pair: for check, purge and the building of vectors. */
 struct qr_index_extent {

@@ -42,11 +42,27 @@ enum { QR_TOGETHER_MAX = 32 }; /* begun together: what they find is recorded whe
  * tried before: one that its thread does not return from, or that kills the process, is found when it runs by itself. */
 typedef void qr_handler_many_fn(struct qr_job_run *const *runs, size_t count, struct qr_outcome *const *ret_outcomes);
 
+/* Several jobs of the type that come one after the other and end one by one: for a handler that mostly waits, so that what it
+ * waits for never runs dry. */
+struct qr_job_stream {
+    /* Gives up to `max` jobs, and how many: first those that were begun with the handler, from then on those that wait. `room`
+     * of them could be under way besides those that are not ended yet: so many are claimed, for the next time. */
+    size_t (*take)(struct qr_job_stream *stream, size_t max, size_t room, struct qr_job_run **ret_runs,
+                   struct qr_outcome **ret_outcomes);
+    /* Hands in one whose outcome is set, before the others; it is gone then. What was taken and not handed in ends when the
+     * handler returns. */
+    void (*end)(struct qr_job_stream *stream, struct qr_job_run *run);
+};
+
+/* As qr_handler_many_fn: none of them was tried before. Returns when nothing is left that it could take. */
+typedef void qr_handler_stream_fn(struct qr_job_stream *stream);
+
 struct qr_handler {
     const char *type;
     qr_handler_fn *fn;
     void *arg;
-    qr_handler_many_fn *many; /* NULL = there is nothing to gain */
+    qr_handler_many_fn *many;     /* NULL = there is nothing to gain */
+    qr_handler_stream_fn *stream; /* instead of `many` */
 };
 
 /* ---- what a handler may call while it runs ---- */

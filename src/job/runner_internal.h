@@ -35,6 +35,7 @@ struct task {
     int64_t stuck_mono_ms; /* when it counts as stuck; 0 = never */
     bool runs_alone;       /* never together with others */
     struct task *next;     /* in ready, ended or prepared, or that the same thread runs */
+    struct task *before;   /* that the same thread runs, while its handler takes one after the other */
     struct task *newer, *older;
 };
 
@@ -44,11 +45,16 @@ struct task_list {
 };
 
 struct slot_thread {
+    struct qr_job_stream stream; /* first: handlers get this, and its functions find the rest */
     struct qr_runner *runner;
     enum qr_queue queue;
     struct qr_thread thread;
     struct task *task; /* that it runs: the first of those that were begun together */
-    bool is_replaced;  /* its tasks were abandoned: it ends when the handler returns */
+    /* while a handler runs that takes one job after the other */
+    const struct qr_handler *streaming;
+    struct task *not_given; /* the first of those begun with it that it has not taken yet */
+    size_t room;            /* so many more could it take */
+    bool is_replaced;       /* its tasks were abandoned: it ends when the handler returns */
     bool has_ended;
     struct slot_thread *next;
 };

@@ -59,6 +59,13 @@ static void run_handler(struct task *task, const struct qr_handler *handler)
     check_outcome(task);
 }
 
+static void check_one_of_several(struct task *task)
+{
+    if (task->outcome.kind != QR_OUTCOME_ALONE || atomic_load(&task->cancelled)) {
+        check_outcome(task);
+    }
+}
+
 static void run_together(struct task *first, const struct qr_handler *handler)
 {
     struct qr_job_run *runs[QR_TOGETHER_MAX] = {0};
@@ -72,10 +79,13 @@ static void run_together(struct task *first, const struct qr_handler *handler)
     }
     handler->many(runs, count, outcomes);
     for (struct task *task = first; task; task = task->next) {
-        if (task->outcome.kind != QR_OUTCOME_ALONE || atomic_load(&task->cancelled)) {
-            check_outcome(task);
-        }
+        check_one_of_several(task);
     }
+}
+
+static bool takes_several(const struct qr_handler *handler)
+{
+    return handler && (handler->many || handler->stream);
 }
 
 static void begin_task(struct task *task)
@@ -110,7 +120,7 @@ static struct task *begin_share(struct slot_thread *slot, const struct qr_handle
     struct task *first = qr_tasks_take_first(ready), *last = first;
     *ret_handler = find_handler(runner, first->job.type);
     begin_task(first);
-    if (!*ret_handler || !(*ret_handler)->many || !may_join(first)) {
+    if (!takes_several(*ret_handler) || !may_join(first)) {
         return first;
     }
     for (; room > 1 && ready->first && may_join(ready->first); room--) {
@@ -124,15 +134,20 @@ static struct task *begin_share(struct slot_thread *slot, const struct qr_handle
     return first;
 }
 
-static struct task *begin_some(struct slot_thread *slot, const struct qr_handler **ret_handler)
+/* Whoever waits for more waits no longer. */
+static void tell_that_less_waits(struct qr_runner *runner, bool was_busy)
 {
-    struct qr_runner *runner = slot->runner;
-    const bool was_busy = qr_slots_are_busy(runner);
-    struct task *first = begin_share(slot, ret_handler);
-    if (was_busy && !qr_slots_are_busy(runner)) { /* whoever waits for more waits no longer */
+    if (was_busy && !qr_slots_are_busy(runner)) {
         qr_signal_one(&runner->dispatcher_wake);
         qr_signal_one(&runner->preparer_wake);
     }
+}
+
+static struct task *begin_some(struct slot_thread *slot, const struct qr_handler **ret_handler)
+{
+    const bool was_busy = qr_slots_are_busy(slot->runner);
+    struct task *first = begin_share(slot, ret_handler);
+    tell_that_less_waits(slot->runner, was_busy);
     return first;
 }
 
@@ -159,8 +174,119 @@ static void end_task(struct task *task)
     }
 }
 
+/* ---- one after the other ---- */
+
+static void enlist(struct slot_thread *slot, struct task *task)
+{
+    task->before = NULL;
+    task->next = slot->task;
+    if (slot->task) {
+        slot->task->before = task;
+    }
+    slot->task = task;
+}
+
+static void strike(struct slot_thread *slot, const struct task *task)
+{
+    *(task->before ? &task->before->next : &slot->task) = task->next;
+    if (task->next) {
+        task->next->before = task->before;
+    }
+}
+
+/* One more that waits; NULL = there is none for it. */
+static struct task *begin_more(struct slot_thread *slot)
+{
+    struct qr_runner *runner = slot->runner;
+    struct task_list *ready = &runner->ready[slot->queue];
+    const bool may_begin = !slot->is_replaced && !runner->stopping && !runner->closing && ready->first;
+    if (!may_begin || !may_join(ready->first) || strcmp(ready->first->job.type, slot->streaming->type) != 0) {
+        return NULL;
+    }
+    struct task *task = qr_tasks_take_first(ready);
+    begin_task(task);
+    enlist(slot, task);
+    return task;
+}
+
+/* Those that were begun with the handler are its share: others may be waiting for the rest. */
+static struct task *take_one(struct slot_thread *slot, bool takes_share)
+{
+    struct task *task = slot->not_given;
+    if (takes_share && task) {
+        slot->not_given = task->next;
+    }
+    return takes_share ? task : begin_more(slot);
+}
+
+static size_t take_from_stream(struct qr_job_stream *stream, size_t max, size_t room, struct qr_job_run **ret_runs,
+                               struct qr_outcome **ret_outcomes)
+{
+    struct slot_thread *slot = (struct slot_thread *)stream;
+    struct qr_runner *runner = slot->runner;
+    QR_HOLD(&runner->lock);
+    const bool takes_share = slot->not_given, was_busy = qr_slots_are_busy(runner);
+    size_t count = 0;
+    for (struct task *task; count < max && (task = take_one(slot, takes_share)); count++) {
+        task->outcome = (struct qr_outcome){0};
+        task->run.arg = slot->streaming->arg;
+        ret_runs[count] = &task->run;
+        ret_outcomes[count] = &task->outcome;
+    }
+    slot->room = room > count ? room - count : 0;
+    if (slot->room > runner->ready[slot->queue].count && runner->has_more[slot->queue]) {
+        qr_runner_wake(runner);
+    }
+    tell_that_less_waits(runner, was_busy);
+    return count;
+}
+
+static void note_time(struct qr_runner *runner, enum qr_queue queue, int64_t took_us)
+{
+    int64_t *average = &runner->average_us[queue];
+    *average = (*average * 7 + took_us) / 8;
+}
+
+static void end_in_stream(struct qr_job_stream *stream, struct qr_job_run *run)
+{
+    struct slot_thread *slot = (struct slot_thread *)stream;
+    struct task *task = (struct task *)run;
+    struct qr_runner *runner = slot->runner;
+    check_one_of_several(task);
+    QR_HOLD(&runner->lock);
+    strike(slot, task);
+    if (task->state == TASK_RUNNING) { /* as if it had been one of a full share */
+        note_time(runner, slot->queue, (qr_runner_mono_ms(runner) - task->began_mono_ms) * 1000 / QR_TOGETHER_MAX);
+    }
+    end_task(task);
+}
+
+/* With the lock held, which it gives up meanwhile. What the handler has not taken is left to be done alone. */
+static void run_stream(struct slot_thread *slot, const struct qr_handler *handler)
+{
+    struct qr_runner *runner = slot->runner;
+    slot->stream = (struct qr_job_stream){take_from_stream, end_in_stream};
+    slot->streaming = handler;
+    slot->not_given = slot->task;
+    for (struct task *task = slot->task, *before = NULL; task; before = task, task = task->next) {
+        task->before = before;
+    }
+    qr_mutex_unlock(&runner->lock);
+    handler->stream(&slot->stream);
+    qr_mutex_lock(&runner->lock);
+    for (struct task *task = slot->not_given; task; task = task->next) {
+        task->outcome = (struct qr_outcome){.kind = QR_OUTCOME_ALONE};
+    }
+    for (struct task *task = slot->task; task; task = task->next) {
+        check_one_of_several(task);
+    }
+    slot->streaming = NULL;
+    slot->not_given = NULL;
+    slot->room = 0;
+}
+
 /* A few that are done together take about as long as many: were they counted as few, there would never be more. */
-static void end_tasks(struct slot_thread *slot, bool takes_several)
+static void end_tasks(struct slot_thread *slot, bool are_several)
 {
     struct qr_runner *runner = slot->runner;
     const int64_t took_us = (qr_runner_mono_ms(runner) - slot->task->began_mono_ms) * 1000;
@@ -174,8 +300,7 @@ static void end_tasks(struct slot_thread *slot, bool takes_several)
         task = next;
     }
     if (count > 0) {
-        int64_t *average = &runner->average_us[slot->queue];
-        *average = (*average * 7 + took_us / (takes_several ? QR_MIN(count * 4, (int64_t)QR_TOGETHER_MAX) : count)) / 8;
+        note_time(runner, slot->queue, took_us / (are_several ? QR_MIN(count * 4, (int64_t)QR_TOGETHER_MAX) : count));
     }
 }
 
@@ -192,14 +317,20 @@ static void slot_main(void *arg)
         const struct qr_handler *handler;
         struct task *task = begin_some(slot, &handler);
         slot->task = task;
-        qr_mutex_unlock(&runner->lock);
-        if (task->next) {
-            run_together(task, handler);
+        if (handler && handler->stream && may_join(task)) {
+            run_stream(slot, handler);
         } else {
-            run_handler(task, handler);
+            qr_mutex_unlock(&runner->lock);
+            if (task->next) {
+                run_together(task, handler);
+            } else {
+                run_handler(task, handler);
+            }
+            qr_mutex_lock(&runner->lock);
         }
-        qr_mutex_lock(&runner->lock);
-        end_tasks(slot, handler && handler->many);
+        if (slot->task) {
+            end_tasks(slot, takes_several(handler));
+        }
     }
     runner->stuck_count -= slot->is_replaced;
     slot->has_ended = true;
@@ -251,7 +382,8 @@ static int64_t busy_ms(const struct qr_runner *runner, enum qr_queue queue, int6
     int64_t shortest_ms = INT64_MAX;
     for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
         if (slot->queue == queue && !slot->is_replaced) {
-            shortest_ms = QR_MIN(shortest_ms, slot->task ? now_mono_ms - slot->task->began_mono_ms : 0);
+            const bool takes_more = !slot->task || slot->room > 0;
+            shortest_ms = QR_MIN(shortest_ms, takes_more ? 0 : now_mono_ms - slot->task->began_mono_ms);
         }
     }
     return shortest_ms == INT64_MAX ? 0 : shortest_ms;
@@ -289,7 +421,7 @@ static bool has_short_ones(const struct qr_runner *runner, enum qr_queue queue)
 {
     const struct task *first = runner->ready[queue].first;
     const struct qr_handler *handler = first ? find_handler(runner, first->job.type) : NULL;
-    return handler && handler->many;
+    return takes_several(handler);
 }
 
 bool qr_slots_are_busy(const struct qr_runner *runner)
@@ -303,11 +435,14 @@ bool qr_slots_are_busy(const struct qr_runner *runner)
     return false;
 }
 
-static int count_idle(const struct qr_runner *runner, enum qr_queue queue)
+/* For threads that will begin them now, however long they take: what waits for one that is busy would go back. */
+static int count_begun_now(const struct qr_runner *runner, enum qr_queue queue)
 {
     int count = 0;
     for (const struct slot_thread *slot = runner->threads; slot; slot = slot->next) {
-        count += slot->queue == queue && !slot->is_replaced && !slot->task;
+        if (slot->queue == queue && !slot->is_replaced) {
+            count += slot->streaming ? (int)slot->room : !slot->task ? runner->options.share_min[queue] : 0;
+        }
     }
     return count;
 }
@@ -318,8 +453,7 @@ size_t qr_slots_free(const struct qr_runner *runner, enum qr_queue queue, int in
     const int64_t now_us = busy_ms(runner, queue, qr_runner_mono_ms(runner)) * 1000; /* longer than the others took? */
     const int64_t average_us = QR_MAX(QR_MAX(runner->average_us[queue], now_us), (int64_t)QR_AHEAD_US / AHEAD_MAX);
     const int ahead = (int)QR_MIN(QR_MAX(QR_AHEAD_US / average_us, (int64_t)1), (int64_t)AHEAD_MAX);
-    /* for a thread that will begin them now, however long they take: what waits for one that is busy would go back */
-    const int share = count_idle(runner, queue) * runner->options.share_min[queue] - (int)runner->ready[queue].count;
+    const int share = count_begun_now(runner, queue) - (int)runner->ready[queue].count;
     const int wanted = QR_MAX(slots * ahead - in_flight, share);
     return wanted > 0 ? (size_t)wanted : 0;
 }

@@ -282,6 +282,90 @@ QR_DB_TEST(extents_are_listed_page_by_page_with_their_counts)
 
 /* ---- vectors ---- */
 
+QR_DB_TEST(vectors_of_several_documents_are_written_together_but_for_those_that_are_not_wanted) /* X2 */
+{
+    enum { DOCUMENTS = 4 };
+    struct index_fixture f;
+    index_fixture_open(&f, t);
+    qr_err err;
+    const qr_uuid base = test_id(BASE);
+    const float one[1] = {1};
+    const int numbers[DOCUMENTS] = {0, 1, 2, 3};
+    const struct qr_chunk_vector vectors[2] = {{0, one}, {1, NULL}};
+    struct qr_index_document documents[DOCUMENTS];
+    int asked = 0;
+    for (int i = 0; i < DOCUMENTS; i++) {
+        index_write(&f, base, test_id(10 + i), 1, 0, "alpha");
+        index_write(&f, base, test_id(10 + i), 1, 1, "beta");
+        documents[i] = (struct qr_index_document){
+            .item_id = test_id(10 + i), .generation = 1, .vectors = vectors, .count = 2, .owner = &numbers[i]};
+    }
+    QR_CHECK_RC(QR_OK, qr_index_write_vectors_of(f.set, base, SPACE(1), documents, DOCUMENTS, want_even, &asked, &err));
+    QR_CHECK_INT(1, asked); /* of all in one transaction */
+    struct qr_index_extent extents[DOCUMENTS];
+    size_t count;
+    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, MODEL, (qr_uuid){0}, 0, DOCUMENTS, extents, &count, &err));
+    QR_CHECK_INT(DOCUMENTS, count);
+    for (int i = 0; i < DOCUMENTS; i++) {
+        QR_CHECK_INT(i % 2 == 0, extents[i].vector_count);
+        QR_CHECK_INT(i % 2 == 0, extents[i].failed_count);
+    }
+    index_fixture_close(&f);
+}
+
+QR_DB_TEST(of_vectors_that_are_written_together_none_is_when_one_has_no_chunk)
+{
+    struct index_fixture f;
+    index_fixture_open(&f, t);
+    qr_err err;
+    const qr_uuid base = test_id(BASE);
+    const float one[1] = {1};
+    const int even = 0;
+    const struct qr_chunk_vector vector = {0, one};
+    struct qr_index_document documents[2];
+    int asked = 0;
+    index_write(&f, base, test_id(10), 1, 0, "alpha");
+    for (int i = 0; i < 2; i++) {
+        documents[i] = (struct qr_index_document){
+            .item_id = test_id(10 + i), .generation = 1, .vectors = &vector, .count = 1, .owner = &even};
+    }
+    QR_CHECK_CODE(QR_CODE_NOT_FOUND,
+                  qr_index_write_vectors_of(f.set, base, SPACE(1), documents, 2, want_even, &asked, &err));
+    struct qr_index_extent extent;
+    size_t count;
+    QR_CHECK_RC(QR_OK, qr_index_extents(f.set, base, MODEL, (qr_uuid){0}, 0, 1, &extent, &count, &err));
+    QR_CHECK(count == 1 && extent.vector_count == 0);
+    index_fixture_close(&f);
+}
+
+QR_DB_TEST(spans_are_loaded_until_there_are_as_many_rows_as_are_wanted)
+{
+    struct index_fixture f;
+    index_fixture_open(&f, t);
+    qr_err err;
+    const qr_uuid base = test_id(BASE);
+    const float one[1] = {1};
+    struct qr_chunk_span spans[3];
+    size_t done;
+    for (int i = 0; i < 3; i++) {
+        for (int64_t ordinal = 0; ordinal < 3; ordinal++) {
+            index_write(&f, base, test_id(10 + i), 1, ordinal, "alpha");
+        }
+        spans[i] = (struct qr_chunk_span){.item_id = test_id(10 + i), .generation = 1, .first = 1, .last = 9};
+    }
+    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, test_id(10), 1, SPACE(1), &(struct qr_chunk_vector){2, one},
+                                              1, NULL, &err));
+    struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    QR_CHECK_RC(QR_OK, qr_index_load_spans_upto(f.set, base, MODEL, spans, 3, 3, &arena, &done, &err));
+    QR_CHECK(done == 2 && spans[0].count == 2 && spans[1].count == 1);
+    QR_CHECK(!spans[0].rows[0].has_vector && spans[0].rows[1].has_vector && spans[1].rows[0].chunk.ordinal == 1);
+    QR_CHECK_RC(QR_OK, qr_index_load_spans_upto(f.set, base, MODEL, spans, 3, 100, &arena, &done, &err));
+    QR_CHECK(done == 3 && spans[2].count == 2);
+    qr_arena_done(&arena);
+    index_fixture_close(&f);
+}
+
 QR_DB_TEST(chunks_without_a_vector_are_those_that_have_none_and_have_not_failed)
 {
     struct index_fixture f;

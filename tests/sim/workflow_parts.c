@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "handler/embedding.h"
+#include "handler/handlers.h"
 #include "handler/prune_vectors.h"
 #include "job/beat.h"
 #include "model/stage_result.h"
@@ -194,6 +195,41 @@ static void handle_many(struct qr_job_run *const *runs, size_t count, struct qr_
     }
 }
 
+/* What a handler takes one after the other. */
+struct hooked_stream {
+    struct qr_job_stream stream; /* first */
+    struct qr_job_stream *real;
+    const struct hook *hook;
+};
+
+static size_t take_from_stream(struct qr_job_stream *stream, size_t max, size_t room, struct qr_job_run **ret_runs,
+                               struct qr_outcome **ret_outcomes)
+{
+    struct hooked_stream *hooked = (struct hooked_stream *)stream;
+    const size_t count = hooked->real->take(hooked->real, max, room, ret_runs, ret_outcomes);
+    for (size_t i = 0; i < count; i++) {
+        hooked->hook = ret_runs[i]->arg;
+        ret_runs[i]->arg = hooked->hook->arg;
+        note_begin(ret_runs[i]->job);
+    }
+    return count;
+}
+
+static void end_in_stream(struct qr_job_stream *stream, struct qr_job_run *run)
+{
+    struct hooked_stream *hooked = (struct hooked_stream *)stream;
+    if (world.faults && sim_chance(5)) {
+        sim_sleep(sim_between(0, 20 * 60000)); /* its result comes late, and those of all behind it */
+    }
+    hooked->real->end(hooked->real, run);
+}
+
+static void handle_stream(struct qr_job_stream *stream)
+{
+    struct hooked_stream hooked = {.stream = {take_from_stream, end_in_stream}, .real = stream};
+    qr_handle_index_chunks_stream(&hooked.stream);
+}
+
 /* ---- the plan ---- */
 
 static bool swaps(const struct qr_ended *ended)
@@ -360,6 +396,7 @@ static void hook_handlers(struct parts *parts, struct qr_runner_options *options
         parts->hooks[i] = (struct hook){parts->handlers[i].fn, parts->handlers[i].many, parts->handlers[i].arg};
         parts->handlers[i].fn = handle;
         parts->handlers[i].many = parts->handlers[i].many ? handle_many : NULL;
+        parts->handlers[i].stream = parts->handlers[i].stream ? handle_stream : NULL;
         parts->handlers[i].arg = &parts->hooks[i];
     }
 }
