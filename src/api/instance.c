@@ -150,8 +150,10 @@ static qr_rc open_stores(struct quire *quire, const struct qr_instance_options *
     }
     quire->artifacts = (struct qr_artifacts){.dir = quire->artifact_dir, .io = options->io};
     quire->workflow = (struct qr_workflow){.db = quire->db, .ids = &quire->ids, .artifacts = &quire->artifacts};
+    const int64_t vector_memory = qr_config_number(&quire->config, QR_CONFIG_SEARCH_VECTOR_MEMORY);
     const struct qr_index_options index_options = {.dir = quire->index_dir,
                                                    .main_db = quire->db,
+                                                   .vector_bytes_max = vector_memory ? vector_memory : -1,
                                                    .io = options->io,
                                                    .clock = options->clock,
                                                    .rand = options->rand};

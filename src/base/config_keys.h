@@ -40,6 +40,8 @@ QR_KEY_PATH(READER_PROGRAM, "reader.program", "quire-reader",
     "The program in which files are read, without any rights. A name alone is looked for beside the running program, then where Quire is installed.")
 QR_KEY_INTEGER(SEARCH_MODEL_WAIT_MS, "search.model_wait_ms", 3000, 1, 600000, "ms",
     "So long a search waits for the embedding model to read its query; then it answers by words alone, and says so.")
+QR_KEY_SIZE(SEARCH_VECTOR_MEMORY, "search.vector_memory", 256 << 20, 0, INT64_C(1024) << 30,
+    "SQLite: vectors of the bases that are searched are kept in memory up to this size, those used last; a base that does not fit is searched in its file, which takes longer and finds the same.")
 /* clang-format on */
 
 #undef QR_KEY_PATH

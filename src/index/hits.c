@@ -101,28 +101,30 @@ void qr_hits_sort(struct hits *hits)
 
 /* ---- cosines ---- */
 
-enum { LANES = 8 }; /* partial sums, so that the compiler may add several at once */
+enum { LANES = 16 }; /* partial sums, so that the compiler may add several at once, and none waits for the one before */
 
-/* The product of both, and of `b` with itself. */
-static void multiply(const float *a, const float *b, size_t dimension, double *ret_ab, double *ret_bb)
+static double multiply(const float *a, const float *b, size_t dimension)
 {
-    float ab[LANES] = {0}, bb[LANES] = {0};
+    float sums[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= dimension; i += LANES) {
         for (size_t lane = 0; lane < LANES; lane++) {
-            ab[lane] += a[i + lane] * b[i + lane];
-            bb[lane] += b[i + lane] * b[i + lane];
+            sums[lane] += a[i + lane] * b[i + lane];
         }
     }
     for (; i < dimension; i++) {
-        ab[i % LANES] += a[i] * b[i];
-        bb[i % LANES] += b[i] * b[i];
+        sums[i % LANES] += a[i] * b[i];
     }
-    *ret_ab = *ret_bb = 0;
+    double sum = 0;
     for (size_t lane = 0; lane < LANES; lane++) {
-        *ret_ab += (double)ab[lane];
-        *ret_bb += (double)bb[lane];
+        sum += (double)sums[lane];
     }
+    return sum;
+}
+
+double qr_vector_length(const float *vector, size_t dimension)
+{
+    return sqrt(multiply(vector, vector, dimension));
 }
 
 qr_rc qr_cosine_init(struct cosine *cosine, const float *vector, int dimension, qr_err *err)
@@ -133,9 +135,7 @@ qr_rc qr_cosine_init(struct cosine *cosine, const float *vector, int dimension, 
     if (!cosine->other) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a vector");
     }
-    double ab, bb;
-    multiply(vector, vector, cosine->dimension, &ab, &bb);
-    cosine->length = sqrt(bb);
+    cosine->length = qr_vector_length(vector, cosine->dimension);
     return QR_OK;
 }
 
@@ -144,14 +144,17 @@ void qr_cosine_done(struct cosine *cosine)
     qr_free(cosine->other);
 }
 
+double qr_cosine_of(const struct cosine *cosine, const float *vector, double length)
+{
+    const double product = multiply(cosine->vector, vector, cosine->dimension), lengths = cosine->length * length;
+    return lengths > 0 && isfinite(lengths) && isfinite(product) ? product / lengths : 0;
+}
+
 double qr_cosine_with(const struct cosine *cosine, qr_str bytes)
 {
     if (bytes.len != cosine->dimension * sizeof *cosine->other) {
         return 0; /* a damaged row */
     }
     memcpy(cosine->other, bytes.ptr, bytes.len);
-    double ab, bb;
-    multiply(cosine->vector, cosine->other, cosine->dimension, &ab, &bb);
-    const double length = cosine->length * sqrt(bb);
-    return length > 0 && isfinite(length) && isfinite(ab) ? ab / length : 0;
+    return qr_cosine_of(cosine, cosine->other, qr_vector_length(cosine->other, cosine->dimension));
 }

@@ -42,3 +42,6 @@ qr_rc qr_cosine_init(struct cosine *cosine, const float *vector, int dimension, 
 void qr_cosine_done(struct cosine *cosine);
 /* With the vector in `bytes`, `dimension` floats in memory order; 0 where it is none or has no direction. */
 double qr_cosine_with(const struct cosine *cosine, qr_str bytes);
+/* The same of floats whose length is known: to the last bit. */
+double qr_cosine_of(const struct cosine *cosine, const float *vector, double length);
+double qr_vector_length(const float *vector, size_t dimension);

@@ -248,7 +248,9 @@ qr_rc qr_index_write_chunks(struct qr_index_set *set, qr_uuid base_id, qr_uuid i
         const struct qr_index_document part = {.chunks = request.chunks, .count = request.count};
         QR_TRY(make_words(set, &words, &part, 1, err));
         struct change change = {.base_id = base_id, .guard = guard, .fn = set->rows->write_chunks, .request = &request};
-        QR_TRY(make_write(set, taken.store, &change, bytes, err));
+        const qr_rc rc = make_write(set, taken.store, &change, bytes, err);
+        qr_vector_arrays_mark(&set->vectors, base_id, item_id);
+        QR_TRY(rc);
         done += request.count;
     } while (done < count);
     return QR_OK;
@@ -323,7 +325,11 @@ qr_rc qr_index_write_documents(struct qr_index_set *set, qr_uuid base_id, struct
                                     .made = &taken.store->made};
         QR_TRY(make_words(set, &words, request.documents, request.count, err));
         struct change change = {.base_id = base_id, .asks = true, .fn = write_documents, .request = &request};
-        QR_TRY(make_write(set, taken.store, &change, bytes, err));
+        const qr_rc rc = make_write(set, taken.store, &change, bytes, err);
+        for (size_t i = 0; i < request.count; i++) {
+            qr_vector_arrays_mark(&set->vectors, base_id, request.documents[i].item_id);
+        }
+        QR_TRY(rc);
         done += request.count;
     }
     return QR_OK;
@@ -355,6 +361,7 @@ qr_rc qr_index_write_vectors(struct qr_index_set *set, qr_uuid base_id, qr_uuid 
         struct change change = {
             .base_id = base_id, .guard = guard, .fn = set->rows->write_vectors, .request = &request};
         const qr_rc rc = make_write(set, taken.store, &change, 0, err);
+        qr_vector_arrays_mark(&set->vectors, base_id, item_id);
         QR_TRY(rc);
     }
     return QR_OK;
@@ -421,6 +428,9 @@ qr_rc qr_index_write_vectors_of(struct qr_index_set *set, qr_uuid base_id, struc
                                      .arg = arg};
         struct change change = {.base_id = base_id, .asks = true, .fn = write_vectors_of, .request = &request};
         const qr_rc rc = make_write(set, taken.store, &change, 0, err);
+        for (size_t i = 0; i < request.count; i++) {
+            qr_vector_arrays_mark(&set->vectors, base_id, request.documents[i].item_id);
+        }
         QR_TRY(rc);
         done += request.count;
     }
@@ -477,6 +487,15 @@ static void count_delete(struct qr_index_set *set, struct index_store *store)
     store->writes++;
 }
 
+/* Also the one of which only a part went; where it failed, all. */
+static void mark_deleted(struct qr_index_set *set, const struct rows_delete *request, qr_rc rc)
+{
+    const size_t touched = rc == QR_OK ? QR_MIN(request->ret_done + 1, request->count) : request->count;
+    for (size_t i = 0; i < touched; i++) {
+        qr_vector_arrays_mark(&set->vectors, request->base_id, request->item_ids[i]);
+    }
+}
+
 static qr_rc delete_rows(struct qr_index_set *set, struct rows_delete *request, qr_err *err)
 {
     TAKE(taken, set, request->base_id, err);
@@ -485,6 +504,7 @@ static qr_rc delete_rows(struct qr_index_set *set, struct rows_delete *request, 
             .rows = set->rows, .base_id = request->base_id, .fn = set->rows->delete_items, .request = request};
         const qr_rc rc = qr_db_write(taken.store->db, QR_RELAXED, run_change, &change, err);
         count_delete(set, taken.store);
+        mark_deleted(set, request, rc);
         QR_TRY(rc);
         QR_FAILPOINT("index.delete.after_commit", err);
         request->item_ids += request->ret_done;
@@ -523,7 +543,9 @@ qr_rc qr_index_keep_models(struct qr_index_set *set, qr_uuid base_id, const int6
     TAKE(taken, set, base_id, err);
     do {
         struct change change = {.base_id = base_id, .guard = guard, .fn = set->rows->keep_models, .request = &request};
-        QR_TRY(make_write(set, taken.store, &change, 0, err));
+        const qr_rc rc = make_write(set, taken.store, &change, 0, err);
+        qr_vector_arrays_forget(&set->vectors, base_id);
+        QR_TRY(rc);
     } while (request.ret_more);
     return QR_OK;
 }

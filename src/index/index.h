@@ -30,7 +30,9 @@ struct qr_index_options {
     const char *dir;       /* of the files, one a base; NULL = PostgreSQL: in the database below */
     struct qr_db *main_db; /* used only where dir is NULL */
     int open_max;          /* 0 = 32 */
-    const char *vfs;       /* tests */
+    /* files: so much memory for vectors of all bases, so that a search does not read their rows; 0 = 256 MB, below 0 = none */
+    int64_t vector_bytes_max;
+    const char *vfs; /* tests */
     const struct qr_io *io;
     const struct qr_clock *clock;
     struct qr_rand *rand;

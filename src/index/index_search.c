@@ -43,6 +43,32 @@ qr_rc qr_index_search_query(struct qr_index_set *set, qr_uuid base_id, struct qr
     return QR_OK;
 }
 
+static qr_rc read_vectors(void *arg, struct vector_reading *reading, qr_err *err)
+{
+    struct index_taken *taken = arg;
+    return qr_db_read(taken->store->db, taken->set->rows->read_vectors, reading, err);
+}
+
+/* Where it is not done, there is no room for the vectors in memory. */
+static qr_rc search_memory(struct qr_index_set *set, struct index_store *store, struct rows_search *request,
+                           bool *ret_is_done, qr_err *err)
+{
+    struct index_taken taken = {set, store};
+    struct hits hits;
+    QR_CLEANUP(qr_cosine_done) struct cosine cosine = {0};
+    QR_TRY(qr_cosine_init(&cosine, request->vector, request->space.dimension, err));
+    qr_hits_init(&hits, request->ret_hits, request->limit, request->filter, request->filter_arg);
+    const struct vector_search search = {.base_id = request->base_id,
+                                         .space = request->space,
+                                         .cosine = &cosine,
+                                         .read = read_vectors,
+                                         .read_arg = &taken};
+    QR_TRY(qr_vector_arrays_search(&set->vectors, &search, &hits, ret_is_done, err));
+    qr_hits_sort(&hits);
+    request->ret_count = hits.count;
+    return QR_OK;
+}
+
 qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, struct qr_vector_space space,
                              const float *vector, int limit, qr_index_filter_fn *filter, void *arg,
                              struct qr_index_hit *ret_hits, size_t *ret_count, qr_err *err)
@@ -59,8 +85,10 @@ qr_rc qr_index_search_vector(struct qr_index_set *set, qr_uuid base_id, struct q
         .filter_arg = arg,
         .ret_hits = ret_hits,
     };
+    bool is_done = false;
     TAKE(taken, set, base_id, err);
-    QR_TRY(qr_db_read(taken.store->db, set->rows->search_vector, &request, err));
+    QR_TRY(set->rows->read_vectors ? search_memory(set, taken.store, &request, &is_done, err) : QR_OK);
+    QR_TRY(is_done ? QR_OK : qr_db_read(taken.store->db, set->rows->search_vector, &request, err));
     *ret_count = request.ret_count;
     return QR_OK;
 }

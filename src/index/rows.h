@@ -130,13 +130,15 @@ struct rows_driver {
     qr_tx_fn *models; /* rows_models */
     qr_tx_fn *search_text;
     qr_tx_fn *search_vector;
+    qr_tx_fn *read_vectors; /* a vector_reading; NULL = none are kept in memory */
     qr_tx_fn *fits;
     qr_tx_fn *count_words;
 };
 
 extern const struct rows_driver qr_rows_sqlite;
 extern const struct rows_driver qr_rows_postgres;
-qr_tx_fn qr_rows_sqlite_search_text, qr_rows_sqlite_search_vector, qr_rows_sqlite_fits, qr_rows_sqlite_count_words;
+qr_tx_fn qr_rows_sqlite_search_text, qr_rows_sqlite_search_vector, qr_rows_sqlite_read_vectors, qr_rows_sqlite_fits,
+    qr_rows_sqlite_count_words;
 
 /* What is to be added to a chunk's id to get that of its vector, on SQLite; 0 where there is none of the model. */
 qr_rc qr_rows_sqlite_vector_offset(struct qr_tx *tx, int64_t model, int64_t *ret_offset, qr_err *err);

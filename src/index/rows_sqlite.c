@@ -443,6 +443,7 @@ const struct rows_driver qr_rows_sqlite = {
     .models = models,
     .search_text = qr_rows_sqlite_search_text,
     .search_vector = qr_rows_sqlite_search_vector,
+    .read_vectors = qr_rows_sqlite_read_vectors,
     .fits = qr_rows_sqlite_fits,
     .count_words = qr_rows_sqlite_count_words,
 };

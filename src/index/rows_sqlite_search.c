@@ -4,6 +4,7 @@
  *     row that has it. Such words are left out of a query where others remain, as long as those find enough: the order is the
  *     same without them. */
 #include "index/rows_sqlite_rank.h"
+#include "index/vector_arrays.h"
 #include "index/words.h"
 
 /* ---- how much there is ---- */
@@ -224,6 +225,16 @@ qr_rc qr_rows_sqlite_fits(struct qr_tx *tx, void *arg, qr_err *err)
 
 /* ---- by vectors ---- */
 
+static qr_rc query_vectors(struct qr_tx *tx, const struct qr_vector_space *space, int64_t offset, struct qr_rows *rows,
+                           qr_err *err)
+{
+    return qr_tx_query(tx, rows,
+                       "SELECT c.item_id, c.generation, c.ordinal, v.vector FROM chunk_vector v "
+                       "CROSS JOIN chunk_row c ON c.id = v.id - ?2 WHERE v.id >= ?2 AND v.id < ?2 + (1 << 48) "
+                       "AND v.dimension = ?1",
+                       QR_VALS(qr_val_i64(space->dimension), qr_val_i64(offset)), err);
+}
+
 qr_rc qr_rows_sqlite_search_vector(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct rows_search *request = arg;
@@ -234,11 +245,7 @@ qr_rc qr_rows_sqlite_search_vector(struct qr_tx *tx, void *arg, qr_err *err)
     int64_t offset;
     QR_TRY(qr_rows_sqlite_vector_offset(tx, request->space.model, &offset, err));
     QR_ROWS(rows);
-    QR_TRY(qr_tx_query(tx, &rows,
-                       "SELECT c.item_id, c.generation, c.ordinal, v.vector FROM chunk_vector v "
-                       "CROSS JOIN chunk_row c ON c.id = v.id - ?2 WHERE v.id >= ?2 AND v.id < ?2 + (1 << 48) "
-                       "AND v.dimension = ?1",
-                       QR_VALS(qr_val_i64(request->space.dimension), qr_val_i64(offset)), err));
+    QR_TRY(query_vectors(tx, &request->space, offset, &rows, err));
     while (qr_rows_next(&rows)) {
         struct qr_index_hit hit = qr_index_rows_hit(&rows);
         if (qr_hits_may_show(&hits, hit.item_id, hit.generation)) {
@@ -249,5 +256,48 @@ qr_rc qr_rows_sqlite_search_vector(struct qr_tx *tx, void *arg, qr_err *err)
     QR_TRY(qr_rows_end(&rows, err));
     qr_hits_sort(&hits);
     request->ret_count = hits.count;
+    return QR_OK;
+}
+
+/* ---- vectors for memory ---- */
+
+/* Closes the rows. */
+static qr_rc take_vectors(struct vector_reading *reading, struct qr_rows *rows, qr_err *err)
+{
+    while (!reading->is_out_of_room && qr_rows_next(rows)) {
+        const struct qr_index_hit hit = qr_index_rows_hit(rows);
+        reading->is_out_of_room = !qr_vector_content_add(&reading->content, &hit, qr_rows_str(rows, 3));
+    }
+    return qr_rows_end(rows, err);
+}
+
+static qr_rc read_item(struct qr_tx *tx, struct vector_reading *reading, qr_str item_id, int64_t offset, qr_err *err)
+{
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(
+        tx, &rows,
+        "SELECT c.item_id, c.generation, c.ordinal, v.vector FROM chunk_row c "
+        "CROSS JOIN chunk_vector v ON v.id = c.id + ?3 WHERE c.item_id = ?1 AND v.dimension = ?2",
+        QR_VALS(qr_val_blob(item_id.ptr, item_id.len), qr_val_i64(reading->space.dimension), qr_val_i64(offset)), err));
+    return take_vectors(reading, &rows, err);
+}
+
+/* One snapshot, as qr_rows_sqlite_search_vector has it. */
+qr_rc qr_rows_sqlite_read_vectors(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct vector_reading *reading = arg;
+    int64_t offset;
+    QR_TRY(qr_rows_sqlite_vector_offset(tx, reading->space.model, &offset, err));
+    if (reading->is_whole) {
+        QR_ROWS(rows);
+        QR_TRY(query_vectors(tx, &reading->space, offset, &rows, err));
+        return take_vectors(reading, &rows, err);
+    }
+    size_t cursor = 0;
+    qr_str item_id;
+    void *value;
+    while (!reading->is_out_of_room && qr_map_next(&reading->items, &cursor, &item_id, &value)) {
+        QR_TRY(read_item(tx, reading, item_id, offset, err));
+    }
     return QR_OK;
 }

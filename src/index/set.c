@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-enum { OPEN_MAX_DEFAULT = 32, FOLDER_MODE = 0700 };
+enum { OPEN_MAX_DEFAULT = 32, VECTOR_BYTES_MAX_DEFAULT = 256 << 20, FOLDER_MODE = 0700 };
 
 static qr_str key_of(const qr_uuid *base_id)
 {
@@ -89,6 +89,7 @@ static qr_rc add_entry(struct qr_index_set *set, qr_uuid base_id, enum store_sta
 static void remove_entry(struct qr_index_set *set, struct index_store *store)
 {
     qr_map_take(&set->stores, key_of(&store->base_id));
+    qr_vector_arrays_forget(&set->vectors, store->base_id);
     qr_word_counts_done(&store->words);
     qr_row_lengths_done(&store->lengths);
     qr_made_rows_done(&store->made);
@@ -313,6 +314,12 @@ static qr_rc copy_options(struct qr_index_set *set, const struct qr_index_option
     return set->dir ? qr_fs_make_dirs(set->options.io, set->dir, FOLDER_MODE, err) : QR_OK;
 }
 
+static size_t vector_bytes_max(const struct qr_index_options *options)
+{
+    const int64_t bytes = options->vector_bytes_max ? options->vector_bytes_max : VECTOR_BYTES_MAX_DEFAULT;
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
 qr_rc qr_index_set_open(struct qr_index_set **ret_set, const struct qr_index_options *options, qr_err *err)
 {
     struct qr_index_set *set = qr_alloc_zero(sizeof *set);
@@ -325,6 +332,7 @@ qr_rc qr_index_set_open(struct qr_index_set **ret_set, const struct qr_index_opt
     const uint64_t seed = qr_rand_u64(options->rand ? options->rand : qr_rand_system());
     qr_map_init(&set->stores, seed);
     qr_map_init(&set->retired, seed);
+    qr_vector_arrays_init(&set->vectors, vector_bytes_max(options));
     const qr_rc rc = copy_options(set, options, err);
     if (rc != QR_OK) {
         qr_index_set_close(set);
@@ -355,6 +363,7 @@ void qr_index_set_close(struct qr_index_set *set)
     }
     qr_map_done(&set->stores);
     qr_map_done(&set->retired);
+    qr_vector_arrays_done(&set->vectors);
     qr_signal_done(&set->changed);
     qr_mutex_done(&set->guard_turn);
     qr_mutex_done(&set->lock);

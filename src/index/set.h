@@ -5,6 +5,7 @@
 #include "base/sync.h"
 #include "index/row_lengths.h"
 #include "index/rows.h"
+#include "index/vector_arrays.h"
 #include "index/word_counts.h"
 
 enum { TOKENIZERS_MAX = 4 };
@@ -38,7 +39,8 @@ struct qr_index_set {
     char *vfs;
     const struct rows_driver *rows;
     struct qr_index_options options;
-    struct index_store shared; /* PostgreSQL: the one place for all bases */
+    struct index_store shared;    /* PostgreSQL: the one place for all bases */
+    struct vector_arrays vectors; /* has a lock of its own; not of PostgreSQL */
 
     struct qr_mutex lock;  /* guards everything below */
     struct qr_map stores;  /* base id → struct index_store */
