@@ -4,6 +4,11 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { LOWER_BY = 10, LOWEST = 19 }; /* a ninth of the weight of others, never nothing */
+
 struct start {
     void (*fn)(void *arg);
     void *arg;
@@ -39,6 +44,14 @@ void qr_thread_join(struct qr_thread *thread)
 void qr_thread_leave(struct qr_thread *thread)
 {
     pthread_detach(thread->os);
+}
+
+/* Below the process's first thread, whoever started this one: it may be started by one that was lowered. Where the system
+ * refuses, it goes on as it is. */
+void qr_thread_lower(void)
+{
+    const int whole = getpriority(PRIO_PROCESS, (id_t)getpid());
+    (void)setpriority(PRIO_PROCESS, 0 /* on Linux: this thread */, QR_MIN(whole + LOWER_BY, (int)LOWEST));
 }
 
 void qr_mutex_init(struct qr_mutex *mutex)

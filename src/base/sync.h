@@ -15,6 +15,8 @@ qr_rc qr_thread_spawn(struct qr_thread *thread, const char *name, void (*fn)(voi
 void qr_thread_join(struct qr_thread *thread);
 /* Nobody will join it. */
 void qr_thread_leave(struct qr_thread *thread);
+/* The calling thread works for nobody who waits: where processors are short, those that answer somebody go first. */
+void qr_thread_lower(void);
 
 struct qr_mutex {
     pthread_mutex_t os;

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/program.h"
+#include "base/sync.h"
 #include "base/thread.h"
 #include "convert/reader_child.h"
 #include "convert/reader_wire.h"
@@ -115,6 +116,7 @@ static void fill_order(struct qr_reader *reader, struct order *order)
 static void *keep(void *arg)
 {
     struct qr_reader *reader = arg;
+    qr_thread_lower(); /* and all helpers with it */
     for (;;) {
         struct qr_child idle;
         struct order *order = next_order(reader, &idle);

@@ -51,6 +51,7 @@ struct qr_db_options {
     int64_t write_deadline_ms;    /* PostgreSQL: how long a write is tried again before `unavailable`. 0 = default */
     int64_t wal_soft_bytes;       /* SQLite: background checkpoints begin. 0 = default */
     int64_t wal_hard_bytes;       /* SQLite: the writer empties the log itself. 0 = default */
+    bool is_background;           /* SQLite: nobody waits for its writes, so that who answers somebody goes first */
     bool single_thread;           /* SQLite: writes run on the caller's thread, no thread is started: for simulations */
     const struct qr_db_tokenizer *tokenizer; /* SQLite; NULL = none */
     const char *vfs;                         /* SQLite: tests put their own file layer here */

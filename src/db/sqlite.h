@@ -78,6 +78,7 @@ struct sqlite_db {
     int readers_max;
     int64_t read_deadline_ms;
     int64_t wal_soft_bytes, wal_hard_bytes;
+    bool is_background;
     bool single_thread;
     const struct qr_db_tokenizer *tokenizer; /* may be NULL */
     int64_t schema_known;                    /* the newest version this program knows */

@@ -352,6 +352,7 @@ static struct sqlite_db *make_db(const struct qr_db_options *options)
     db->wal_soft_bytes = options->wal_soft_bytes;
     db->wal_hard_bytes = options->wal_hard_bytes;
     db->schema_known = (int64_t)options->migration_count;
+    db->is_background = options->is_background;
     db->single_thread = options->single_thread;
     db->tokenizer = options->tokenizer;
     db->queue_end = &db->queue;

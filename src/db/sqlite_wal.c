@@ -6,6 +6,7 @@
  * stops and empties the log, waiting for the reads that still look into it; they have deadlines. If one holds on
  * nevertheless, writes are refused. The other half is room for one batch, whose values are counted; a function with more
  * than a quarter of the limit is refused. */
+#include "base/sync.h"
 #include "db/sqlite.h"
 
 enum { FRAME_HEADER_BYTES = 24, LOG_HEADER_BYTES = 32, READER_GRACE_MS = 1000 };
@@ -130,6 +131,9 @@ static bool wait_for_work(struct sqlite_db *db)
 void *qr_sqlite_checkpoint_main(void *arg)
 {
     struct sqlite_db *db = arg;
+    if (db->is_background) {
+        qr_thread_lower();
+    }
     while (wait_for_work(db)) {
         /* opened for each round: a round moves megabytes, and nothing is left open when the file must be reopened */
         struct sqlite_conn *conn;

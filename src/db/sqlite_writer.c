@@ -11,6 +11,7 @@
  * W5  The batch's level is the strictest of its functions' and is set before BEGIN.
  * W6  No batch is begun, or goes on, that the log has no room for (DB-7). */
 #include "base/failpoint.h"
+#include "base/sync.h"
 #include "db/sqlite.h"
 
 #include <assert.h>
@@ -420,6 +421,9 @@ void *qr_sqlite_writer_main(void *arg)
     struct sqlite_db *db = arg;
     struct batch batch;
     size_t last_count = 0;
+    if (db->is_background) {
+        qr_thread_lower();
+    }
     while (take_batch(db, &batch, last_count)) {
         run_batch(db, &batch);
         last_count = batch.count;

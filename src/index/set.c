@@ -45,6 +45,7 @@ static qr_rc open_file(const struct qr_index_set *set, qr_uuid base_id, struct q
         .migration_count = qr_rows_sqlite_migration_count,
         .clock = set->options.clock,
         .rand = set->options.rand,
+        .is_background = true,
         .single_thread = set->options.single_thread,
         .tokenizer = &qr_index_tokenizer,
         .vfs = set->vfs,

@@ -308,6 +308,7 @@ static void slot_main(void *arg)
 {
     struct slot_thread *slot = arg;
     struct qr_runner *runner = slot->runner;
+    qr_thread_lower();
     qr_mutex_lock(&runner->lock);
     while (!slot->is_replaced && !runner->closing) {
         if (!runner->ready[slot->queue].first) {

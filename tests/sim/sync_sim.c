@@ -29,6 +29,11 @@ void qr_thread_leave(struct qr_thread *thread)
     sim_detach((int)thread->os);
 }
 
+/* The scheduler decides. */
+void qr_thread_lower(void)
+{
+}
+
 void qr_mutex_init(struct qr_mutex *mutex)
 {
     memset(mutex, 0, sizeof *mutex);

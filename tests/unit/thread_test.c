@@ -1,7 +1,11 @@
 #include "base/thread.h"
+
+#include "base/sync.h"
 #include "support/test.h"
 
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond;
@@ -116,4 +120,27 @@ QR_TEST(a_lock_is_held_to_the_end_of_its_scope_and_no_longer)
     }
     QR_CHECK_INT(40000, counter);
     QR_CHECK_INT(0, pthread_mutex_trylock(&lock));
+}
+
+/* ---- priority ---- */
+
+static void *lower(void *arg)
+{
+    int *priority = arg;
+    qr_thread_lower();
+    qr_thread_lower(); /* once is enough */
+    *priority = getpriority(PRIO_PROCESS, 0);
+    return NULL;
+}
+
+QR_TEST(a_lowered_thread_goes_behind_the_others_and_they_stay_as_they_are)
+{
+    pthread_t thread;
+    qr_err err;
+    int priority = 0;
+    const int before = getpriority(PRIO_PROCESS, (id_t)getpid());
+    QR_CHECK_RC(QR_OK, qr_thread_start(&thread, "low", lower, &priority, &err));
+    pthread_join(thread, NULL);
+    QR_CHECK_INT(QR_MIN(before + 10, 19), priority);
+    QR_CHECK_INT(before, getpriority(PRIO_PROCESS, (id_t)getpid()));
 }
