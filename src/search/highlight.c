@@ -1,6 +1,8 @@
 /* By the tokens: the passage is tokenized as it was for the index, so what made it a hit is what is marked. */
 #include "search/highlight.h"
 
+#include "search/highlight_phrases.h"
+
 #include <stdlib.h>
 
 static qr_rc out_of_memory(qr_err *err)
@@ -88,7 +90,11 @@ qr_rc qr_wanted_read(struct qr_tokenizer *tokenizer, const struct qr_query *quer
     const struct qr_wanted *marked = marks.count ? &marks : ret_wanted;
     ret_wanted->marks = marked->tokens;
     ret_wanted->mark_count = marked->count;
-    return QR_OK;
+    ret_wanted->phrases = qr_arena_array(arena, PHRASES_MAX, sizeof *ret_wanted->phrases);
+    if (!ret_wanted->phrases) {
+        return out_of_memory(err);
+    }
+    return qr_phrases_read(tokenizer, query, languages, arena, ret_wanted->phrases, &ret_wanted->phrase_count, err);
 }
 
 /* ---- where it stands ---- */
@@ -97,37 +103,71 @@ struct marking {
     const struct qr_wanted *wanted;
     struct qr_range ranges[QR_HIGHLIGHTS_MAX];
     size_t count;
+    struct phrase_marking phrases;
 };
+
+/* What touches the range before is one with it: the characters of a word of two pairs overlap. */
+static void add_range(struct qr_range *ranges, size_t *count, const struct qr_range *range)
+{
+    struct qr_range *last = *count ? &ranges[*count - 1] : NULL;
+    if (last && range->start <= last->end) {
+        last->start = QR_MIN(last->start, range->start);
+        last->end = QR_MAX(last->end, range->end);
+    } else if (*count < QR_HIGHLIGHTS_MAX) {
+        ranges[(*count)++] = *range;
+    }
+}
 
 static qr_rc mark(void *arg, const struct qr_token *token, qr_err *err QR_UNUSED)
 {
     struct marking *marking = arg;
-    if (!bsearch(&token->text, marking->wanted->marks, marking->wanted->mark_count, sizeof token->text, compare)) {
-        return QR_OK;
+    if (marking->phrases.phrase_count) {
+        qr_phrases_take_token(&marking->phrases, token);
     }
-    struct qr_range *last = marking->count ? &marking->ranges[marking->count - 1] : NULL;
-    if (last && token->start <= last->end) { /* the characters of a word of two pairs overlap */
-        last->start = QR_MIN(last->start, token->start);
-        last->end = QR_MAX(last->end, token->end);
-    } else if (marking->count < QR_HIGHLIGHTS_MAX) {
-        marking->ranges[marking->count++] = (struct qr_range){token->start, token->end};
+    if (bsearch(&token->text, marking->wanted->marks, marking->wanted->mark_count, sizeof token->text, compare)) {
+        add_range(marking->ranges, &marking->count, &(struct qr_range){token->start, token->end});
     }
     return QR_OK;
+}
+
+static int compare_ranges(const void *a_ptr, const void *b_ptr)
+{
+    const struct qr_range *a = a_ptr, *b = b_ptr;
+    return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Both in the order of the text; `ret_ranges` has room for all. */
+static size_t join(const struct marking *marking, struct qr_range *ret_ranges)
+{
+    const size_t all = marking->count + marking->phrases.count;
+    size_t count = 0;
+    memcpy(ret_ranges, marking->ranges, marking->count * sizeof *ret_ranges);
+    memcpy(ret_ranges + marking->count, marking->phrases.ranges, marking->phrases.count * sizeof *ret_ranges);
+    if (marking->phrases.count == 0) {
+        return all;
+    }
+    qsort(ret_ranges, all, sizeof *ret_ranges, compare_ranges);
+    for (size_t i = 0; i < all; i++) {
+        const struct qr_range range = ret_ranges[i]; /* what is written stands before what is read */
+        add_range(ret_ranges, &count, &range);
+    }
+    return count;
 }
 
 qr_rc qr_highlight(struct qr_tokenizer *tokenizer, qr_str text, const struct qr_wanted *wanted, struct qr_arena *arena,
                    struct qr_range **ret_ranges, size_t *ret_count, qr_err *err)
 {
-    struct marking marking = {.wanted = wanted};
+    struct marking marking = {.wanted = wanted,
+                              .phrases = {.phrases = wanted->phrases, .phrase_count = wanted->phrase_count}};
     if (wanted->mark_count) {
         const qr_languages language = QR_BIT(qr_language_detect(text));
         QR_TRY(qr_tokenize(tokenizer, text, QR_TOKENS_OF_DOCUMENT, language, mark, &marking, err));
+        qr_phrases_end(&marking.phrases);
     }
-    *ret_count = marking.count;
-    *ret_ranges = qr_arena_array(arena, marking.count + 1, sizeof **ret_ranges);
+    *ret_ranges = qr_arena_array(arena, marking.count + marking.phrases.count + 1, sizeof **ret_ranges);
     if (!*ret_ranges) {
         return out_of_memory(err);
     }
-    memcpy(*ret_ranges, marking.ranges, marking.count * sizeof **ret_ranges);
+    *ret_count = join(&marking, *ret_ranges);
     return QR_OK;
 }

@@ -10,12 +10,16 @@ struct qr_range {
     size_t start, end;
 };
 
+struct qr_phrase;
+
 /* The tokens that a query looks for, each once. */
 struct qr_wanted {
     qr_str *tokens; /* in the arena, sorted */
     size_t count, capacity;
     qr_str *marks; /* those that are worth marking, sorted: without small words, unless there is nothing else */
     size_t mark_count;
+    struct qr_phrase *phrases; /* where one stands, its small words are marked, too */
+    size_t phrase_count;
 };
 /* Of the clauses that are about words and do not exclude them. `languages` as of the search. */
 qr_rc qr_wanted_read(struct qr_tokenizer *tokenizer, const struct qr_query *query, qr_languages languages,

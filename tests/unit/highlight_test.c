@@ -55,3 +55,16 @@ QR_TEST(small_words_are_marked_only_where_the_query_has_nothing_else)
                   marked("die geschichte und", "Die Geschichte der Birne und die des Apfels."));
     QR_CHECK_TEXT("a [new] [time] for the others", marked("the new time", "a new time for the others"));
 }
+
+QR_TEST(small_words_of_a_phrase_are_marked_where_the_phrase_stands)
+{
+    QR_CHECK_TEXT("The [State] [of] [the] [art] of the [states] is [art].",
+                  marked("\"state of the art\"", "The State of the art of the states is art."));
+    QR_CHECK_TEXT("[Time] [and] [time] [and] [time], and the [times] and so on.",
+                  marked("\"time and time\"", "Time and time and time, and the times and so on."));
+    /* one that is excluded marks nothing, several do not hinder each other */
+    QR_CHECK_TEXT("[the] [end] [of] the [pear] [at] [the] [end] [of] a day",
+                  marked("\"the end of\" \"pear at\" -\"of a\"", "the end of the pear at the end of a day"));
+    /* beyond what is looked at, only what is looked for without the phrase */
+    QR_CHECK_TEXT("[a] [b]", marked("\"a b\"", "a b"));
+}
