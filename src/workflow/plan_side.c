@@ -3,6 +3,7 @@
 #include "base/failpoint.h"
 #include "base/json.h"
 #include "store/assets.h"
+#include "store/jobs_held.h"
 #include "workflow/models.h"
 #include "workflow/plan_internal.h"
 
@@ -190,7 +191,9 @@ qr_rc qr_plan_restore_ended(struct qr_change *change, const struct qr_ended *end
     QR_TRY(qr_base_set_status(change->tx, base->id, is_ready ? QR_BASE_READY : QR_BASE_FAILED, code,
                               is_ready ? "" : error->msg, err));
     if (is_ready) {
+        int64_t forwarded;
         QR_TRY(qr_begin_build(change, base, err)); /* what was built went with the index */
+        QR_TRY(qr_jobs_forward_held(change->tx, base->id, &forwarded, err));
     }
     return qr_change_note(change, base->id, (qr_uuid){0}, QR_EVENT_BASE, 0, code, err);
 }

@@ -97,11 +97,26 @@ static qr_rc go_live(struct qr_change *change, struct qr_item *item, const struc
     return qr_plan_after_assets(change, item, err);
 }
 
-/* MODEL-2: since the stage began another model has become the live one, or the index was made anew. */
+/* MODEL-2: since the stage began another model has become the live one, or the index was made anew: what it wrote there is
+ * not to be relied on. */
 static bool was_overtaken(struct qr_change *change, const struct qr_item *item, const struct qr_stage_result *result)
 {
     const struct qr_base *base = qr_change_base(change, item->base_id);
     return base && base->vector_epoch != result->vector_epoch;
+}
+
+/* Chunk rows that went into an index before it was made anew are gone, and the rebuild may have been past the item before this
+ * record told of them: they are written once more, from the text. Those of an earlier stage it has seen. */
+static bool has_chunks(struct qr_change *change, const struct qr_item *item, const struct qr_stage_result *result)
+{
+    return item->chunk_generation == item->generation || !was_overtaken(change, item, result);
+}
+
+static qr_rc reach_index(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result,
+                         qr_err *err)
+{
+    return was_overtaken(change, item, result) ? qr_schedule_strictly(change, item, err)
+                                               : go_live(change, item, result, err);
 }
 
 qr_rc qr_plan_stage_completed(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result,
@@ -126,14 +141,12 @@ qr_rc qr_plan_stage_completed(struct qr_change *change, struct qr_item *item, co
         item->ticket = "";
         return qr_schedule_strictly(change, item, err);
     case QR_REACHED_CHUNKS:
-        item->text_generation = item->chunk_generation = item->generation;
-        item->ticket = "";
-        return qr_schedule_strictly(change, item, err);
     case QR_REACHED_INDEX:
-        item->text_generation = item->chunk_generation = item->generation;
+        item->chunk_generation = has_chunks(change, item, result) ? item->generation : item->chunk_generation;
+        item->text_generation = item->generation;
         item->ticket = "";
-        return was_overtaken(change, item, result) ? qr_schedule_strictly(change, item, err)
-                                                   : go_live(change, item, result, err);
+        return result->reached == QR_REACHED_INDEX ? reach_index(change, item, result, err)
+                                                   : qr_schedule_strictly(change, item, err);
     case QR_REACHED_CONTAINER:
     case QR_REACHED_NOTHING:
         break;

@@ -362,7 +362,7 @@ QR_DB_TEST(a_stage_that_embedded_for_a_model_that_is_not_live_any_more_is_run_ag
     QR_CHECK_RC(QR_OK, qr_workflow_set_settings(&desk.workflow, desk.base_id, none, &err));
     QR_CHECK_RC(QR_OK, qr_desk_end(&desk, &job, QR_JOB_COMPLETED, QR_CODE_NONE, &result, &err));
     QR_CHECK_INT(0, qr_desk_item(&desk, note).live_generation);
-    const struct qr_job again = qr_desk_claim(&desk, note, QR_JOB_INDEX_CHUNKS);
+    const struct qr_job again = qr_desk_claim(&desk, note, QR_JOB_CHUNK_DOCUMENT);
     result.vector_epoch = qr_desk_i64(&desk, "SELECT vector_epoch FROM base");
     QR_CHECK_RC(QR_OK, qr_desk_end(&desk, &again, QR_JOB_COMPLETED, QR_CODE_NONE, &result, &err));
     QR_CHECK_INT(1, qr_desk_item(&desk, note).live_generation);

@@ -302,12 +302,11 @@ QR_DB_TEST(a_failed_base_holds_its_jobs_and_is_restored_from_what_is_stored)
     QR_CHECK_RC(QR_OK, qr_workflow_restore_base(&shop.desk.workflow, shop.desk.base_id, &job_id, &err));
     qr_shop_work(&shop);
     QR_CHECK_INT(QR_BASE_READY, qr_desk_i64(&shop.desk, "SELECT status FROM base"));
-    QR_CHECK_INT(3, qr_shop_extents(&shop));
-    QR_CHECK_INT(3, qr_shop_vectors(&shop));
+    QR_CHECK_INT(4, qr_shop_extents(&shop));
+    QR_CHECK_INT(4, qr_shop_vectors(&shop));
     QR_CHECK_INT(1, qr_shop_hits(&shop, "bananas"));
-    QR_CHECK_INT(calls, provider->call_count); /* PAID-1 */
-    qr_shop_work_after(&shop, 61000);
-    QR_CHECK_INT(QR_ITEM_COMPLETED, qr_desk_item(&shop.desk, later).status);
+    QR_CHECK_INT(calls + 1, provider->call_count);                           /* PAID-1: that of `later` */
+    QR_CHECK_INT(QR_ITEM_COMPLETED, qr_desk_item(&shop.desk, later).status); /* at once: no clock was moved */
     qr_shop_close(&shop);
 }
 

@@ -3,6 +3,7 @@
 #include "support/jobs_fixture.h"
 #include "support/workshop.h"
 #include "workflow/process.h"
+#include "workflow/schedule.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -256,6 +257,85 @@ QR_DB_TEST(a_base_that_is_deleted_during_embedding_leaves_nothing)
     snprintf(path, sizeof path, "%s/%s.db", shop.index_dir, id);
     QR_CHECK(access(path, F_OK) != 0);
     qr_shop_close(&shop);
+}
+
+/* ---- a rebuild of the index ---- */
+
+static qr_rc enqueue_restore(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct qr_desk *desk = arg;
+    qr_uuid job_id;
+    return qr_enqueue_base_job(tx, &desk->ids, QR_JOB_RESTORE_BASE, desk->base_id, &job_id, err);
+}
+
+struct rebuilt {
+    struct qr_shop *shop;
+    bool is_rebuilt; /* announced since, and the store is the base's own again */
+};
+
+static qr_rc look_whether_rebuilt(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct rebuilt *rebuilt = arg;
+    char stamp[QR_INDEX_STAMP_SIZE];
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    struct qr_base base;
+    bool found;
+    qr_arena_init(&arena, 0);
+    QR_TRY(qr_base_find(tx, rebuilt->shop->desk.base_id, &arena, &found, &base, err));
+    QR_TRY(qr_index_stamp(rebuilt->shop->context.index, base.id, stamp, err));
+    rebuilt->is_rebuilt = base.vector_epoch > 0 && strcmp(stamp, base.index_stamp) == 0;
+    return QR_OK;
+}
+
+/* The store is lost and made anew, in the worst moment: chunks are in it that no record tells of yet. */
+static void rebuild_index(struct qr_shop *shop)
+{
+    struct rebuilt rebuilt = {.shop = shop};
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_index_drop(shop->context.index, shop->desk.base_id, &err));
+    QR_CHECK_RC(QR_OK, qr_db_write(shop->desk.db, QR_DURABLE, enqueue_restore, &shop->desk, &err));
+    while (!rebuilt.is_rebuilt) {
+        qr_world_pause_briefly();
+        QR_CHECK_RC(QR_OK, qr_db_read(shop->desk.db, look_whether_rebuilt, &rebuilt, &err));
+    }
+}
+
+/* MODEL-2, I7 */
+QR_DB_TEST(chunks_that_a_rebuild_of_the_index_dropped_before_their_record_are_written_again)
+{
+    struct qr_shop shop;
+    qr_shop_open(&shop, t, "{}");
+    shop.before_record = rebuild_index;
+    const qr_uuid note = qr_desk_add_note(&shop.desk, "note", "the words of the note");
+    qr_shop_work(&shop);
+    qr_shop_work_after(&shop, 61000);
+    QR_CHECK_INT(QR_ITEM_COMPLETED, qr_desk_item(&shop.desk, note).status);
+    QR_CHECK_INT(1, qr_shop_chunks(&shop, note, 1));
+    QR_CHECK_INT(1, qr_desk_item(&shop.desk, note).chunk_count);
+    QR_CHECK_INT(1, qr_shop_hits(&shop, "words"));
+    qr_shop_close(&shop);
+}
+
+/* MODEL-2: chunks that are still to be embedded; and those that the rebuild has seen, which stay. */
+QR_DB_TEST(only_chunks_that_a_rebuild_cannot_have_seen_are_written_again)
+{
+    struct qr_desk desk;
+    qr_err err;
+    qr_desk_open(&desk, t, QR_SHOP_HASHED);
+    const qr_uuid note = qr_desk_add_note(&desk, "note", "words");
+    struct qr_stage_result result = {.reached = QR_REACHED_CHUNKS, .chunk_count = 1};
+    const struct qr_job early = qr_desk_claim(&desk, note, QR_JOB_PROCESS_DOCUMENT);
+    qr_desk_exec(&desk, "UPDATE base SET vector_epoch = 1");
+    QR_CHECK_RC(QR_OK, qr_desk_end(&desk, &early, QR_JOB_COMPLETED, QR_CODE_NONE, &result, &err));
+    result.vector_epoch = 1;
+    const struct qr_job chunks = qr_desk_claim(&desk, note, QR_JOB_CHUNK_DOCUMENT);
+    QR_CHECK_RC(QR_OK, qr_desk_end(&desk, &chunks, QR_JOB_COMPLETED, QR_CODE_NONE, &result, &err));
+    const struct qr_job index = qr_desk_claim(&desk, note, QR_JOB_INDEX_CHUNKS);
+    qr_desk_exec(&desk, "UPDATE base SET vector_epoch = 2");
+    result.reached = QR_REACHED_INDEX;
+    QR_CHECK_RC(QR_OK, qr_desk_end(&desk, &index, QR_JOB_COMPLETED, QR_CODE_NONE, &result, &err));
+    QR_CHECK_INT(1, qr_desk_open_jobs(&desk, QR_JOB_INDEX_CHUNKS));
+    qr_desk_close(&desk);
 }
 
 /* ---- converters ---- */

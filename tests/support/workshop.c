@@ -73,7 +73,12 @@ void qr_shop_close(struct qr_shop *shop)
 
 static qr_rc sync_index(const struct qr_ended *ended, size_t count, void *arg, qr_err *err)
 {
-    const struct qr_shop *shop = QR_CONTAINER_OF((const struct qr_workflow *)arg, const struct qr_shop, desk.workflow);
+    struct qr_shop *shop = QR_CONTAINER_OF((struct qr_workflow *)arg, struct qr_shop, desk.workflow);
+    void (*before_record)(struct qr_shop *) = shop->before_record;
+    shop->before_record = NULL;
+    if (before_record) {
+        before_record(shop);
+    }
     for (size_t i = 0; i < count; i++) {
         if (qr_uuid_equal(ended[i].job->base_id, shop->desk.base_id) &&
             strcmp(ended[i].job->type, "delete-base") != 0) {

@@ -14,6 +14,8 @@ struct qr_shop {
     struct qr_handler handlers[QR_JOB_TYPE_END];
     struct qr_index_options index_options;
     char index_dir[160], work_dir[160];
+    /* Called once, when what handlers wrote is about to be recorded; NULL = nothing comes between. */
+    void (*before_record)(struct qr_shop *shop);
 };
 
 enum { QR_SHOP_PURGE_AFTER_MS = 31000 }; /* then what a purge waits for is over */
