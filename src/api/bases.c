@@ -108,10 +108,14 @@ static qr_rc load_one(struct qr_tx *tx, void *arg, qr_err *err)
     struct qr_base base;
     qr_arena_init(&arena, 0);
     QR_TRY(qr_request_base(tx, one->request, &arena, &base, err));
-    json_t *circuits;
+    json_t *circuits, *awaited;
     QR_TRY(write_base(tx, &base, &arena, &one->body, err));
     QR_TRY(qr_circuits_of_base(tx, &base, &arena, &circuits, err));
-    return json_object_set_new(one->body, "circuits", circuits) == 0 ? QR_OK : qr_answer_out_of_memory(err);
+    if (json_object_set_new(one->body, "circuits", circuits) != 0) {
+        return qr_answer_out_of_memory(err);
+    }
+    QR_TRY(qr_awaited_of_base(one->request->quire, &base, &arena, &awaited, err));
+    return json_object_set_new(one->body, "awaited", awaited) == 0 ? QR_OK : qr_answer_out_of_memory(err);
 }
 
 static qr_rc answer_one(const struct qr_request *request, int status, struct qr_reply *reply, qr_err *err)

@@ -1,6 +1,8 @@
 /* GET /api/v1/bases/{b}/items/{i}/events: what happened to an item and why, newest first: its jobs with their attempts, and
  * why its generations were raised. */
+#include "api/circuits.h"
 #include "api/items.h"
+#include "model/job_type.h"
 
 #include <stdlib.h>
 
@@ -108,12 +110,56 @@ static qr_rc add_all(struct qr_tx *tx, struct history *history, const struct qr_
     return QR_OK;
 }
 
-static qr_rc show_events(struct qr_tx *tx, struct qr_item_answer *answer, const struct qr_base *base QR_UNUSED,
+/* What a job of the stage asks servers for. */
+static const char *asks_for(const char *stage)
+{
+    static const struct {
+        enum qr_job_type type;
+        const char *what;
+    } all[] = {{QR_JOB_INDEX_CHUNKS, "embedding"},
+               {QR_JOB_PROCESS_DOCUMENT, "file_processor"},
+               {QR_JOB_CHECK_FILE_PROCESSING, "file_processor"},
+               {QR_JOB_ANALYZE_ASSET, "vision"}};
+    for (size_t i = 0; i < QR_COUNT(all); i++) {
+        if (strcmp(qr_job_type_info(all[i].type)->name, stage) == 0) {
+            return all[i].what;
+        }
+    }
+    return "";
+}
+
+/* Of a job that runs: the server that has not answered for a while. */
+static qr_rc add_awaited(const struct history *history, const json_t *awaited, qr_err *err)
+{
+    for (size_t i = 0; i < history->count; i++) {
+        json_t *json = history->events[i].json;
+        const char *state = json_string_value(json_object_get(json, "state"));
+        const char *stage = json_string_value(json_object_get(json, "stage"));
+        json_t *one;
+        size_t k;
+        if (!state || strcmp(state, qr_job_state_name(QR_JOB_RUNNING)) != 0) {
+            continue;
+        }
+        json_array_foreach(awaited, k, one)
+        {
+            if (strcmp(json_string_value(json_object_get(one, "for")), asks_for(stage)) == 0 &&
+                json_object_set(json, "awaited", one) != 0) {
+                return qr_answer_out_of_memory(err);
+            }
+        }
+    }
+    return QR_OK;
+}
+
+static qr_rc show_events(struct qr_tx *tx, struct qr_item_answer *answer, const struct qr_base *base,
                          struct qr_item *item, qr_err *err)
 {
     QR_JSON *all = json_array();
+    QR_JSON *awaited = NULL;
     struct history history = {.all = all};
     QR_TRY(add_all(tx, &history, item, answer->arena, err));
+    QR_TRY(qr_awaited_of_base(answer->request->quire, base, answer->arena, &awaited, err));
+    QR_TRY(add_awaited(&history, awaited, err));
     qsort(history.events, history.count, sizeof history.events[0], compare_events);
     json_t *data = json_array();
     for (size_t i = 0; data && i < history.count; i++) {

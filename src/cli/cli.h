@@ -99,6 +99,8 @@ int cli_fail(const struct cli *cli, const qr_err *err);
 void cli_print_error(const qr_err *err);
 /* Foreign text on standard output: what would move a cursor or begin a line becomes '?'. */
 void cli_print_safe(const char *text);
+/* " (CODE)"; nothing of an empty one. */
+void cli_print_code(const char *code);
 /* Prints a value as JSON with a line break, and releases it; NULL is out of memory. Returns the exit code. */
 int cli_print_json(const struct cli *cli, json_t *value);
 

@@ -44,8 +44,22 @@ static void print_circuits(const json_t *base)
     {
         printf("\nwaits     for %s: ", cli_text(circuit, "for"));
         cli_print_safe(cli_text(circuit, "message"));
-        printf(" (%s), since %s; ", cli_text(circuit, "code"), cli_short_time(circuit, "since").text);
+        cli_print_code(cli_text(circuit, "code"));
+        printf(", since %s; ", cli_short_time(circuit, "since").text);
         printf("tried again at %s", cli_short_time(circuit, "next_try_at").text);
+    }
+}
+
+/* Servers that were asked and have not answered. */
+static void print_awaited(const json_t *base)
+{
+    const json_t *awaited;
+    size_t i;
+    json_array_foreach(json_object_get(base, "awaited"), i, awaited)
+    {
+        fputs("\nwaits     for an answer of ", stdout);
+        cli_print_safe(cli_text(awaited, "url"));
+        printf(" (%s) since %s", cli_text(awaited, "for"), cli_short_time(awaited, "since").text);
     }
 }
 
@@ -82,7 +96,7 @@ static void print_models(const json_t *base)
     if (json_is_object(error)) {
         fputs("; ", stdout);
         cli_print_safe(cli_text(error, "message"));
-        printf(" (%s)", cli_text(error, "code"));
+        cli_print_code(cli_text(error, "code"));
     }
 }
 
@@ -97,10 +111,12 @@ static void print_base(const json_t *base)
     if (json_is_object(error)) {
         fputs(": ", stdout);
         cli_print_safe(cli_text(error, "message"));
-        printf(" (%s); `quire base restore` makes it work again", cli_text(error, "code"));
+        cli_print_code(cli_text(error, "code"));
+        fputs("; `quire base restore` makes it work again", stdout);
     }
     print_models(base);
     print_circuits(base);
+    print_awaited(base);
     if (qr_json_write(json_object_get(base, "settings"), &settings, NULL) == QR_OK) {
         printf("\nsettings  %s, version %lld", settings.data, cli_number(base, "version"));
     }

@@ -136,7 +136,8 @@ static int print_queues(const struct cli *cli QR_UNUSED, const json_t *answer)
     if (json_is_object(trouble)) {
         fputs("no job can begin or end now: ", stdout);
         cli_print_safe(cli_text(trouble, "message"));
-        printf(" (%s)\n", cli_text(trouble, "code"));
+        cli_print_code(cli_text(trouble, "code"));
+        fputc('\n', stdout);
     }
     return 0;
 }

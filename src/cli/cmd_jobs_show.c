@@ -31,10 +31,8 @@ static void print_reason(const char *before, const json_t *reason)
         fputs(before, stdout);
         cli_print_safe(message[0] ? message : code);
     }
-    if (message[0] && code[0]) {
-        fputs(" (", stdout);
-        cli_print_safe(code);
-        fputc(')', stdout);
+    if (message[0]) {
+        cli_print_code(code);
     }
 }
 

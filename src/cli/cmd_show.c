@@ -10,11 +10,7 @@ static void print_reason(const char *code, const char *message)
         fputs(": ", stdout);
         cli_print_safe(message);
     }
-    if (code[0]) {
-        fputs(" (", stdout);
-        cli_print_safe(code);
-        fputc(')', stdout);
-    }
+    cli_print_code(code);
 }
 
 static void explain_failed(const json_t *item)
@@ -68,7 +64,13 @@ static void explain_job(const json_t *job)
     const json_t *worker = json_object_get(job, "worker");
     const char *stage = cli_text(job, "stage");
     if (cli_is(job, "state", "running")) {
+        const json_t *awaited = json_object_get(job, "awaited");
         printf("%s runs since %s UTC", stage, cli_short_time(job, "claimed_at").text);
+        if (json_is_object(awaited)) {
+            fputs(" and waits for an answer of ", stdout);
+            cli_print_safe(cli_text(awaited, "url"));
+            printf(" since %s UTC", cli_short_time(awaited, "since").text);
+        }
         if (json_is_true(json_object_get(worker, "alive"))) {
             fputs("; worker \"", stdout);
             cli_print_safe(cli_text(worker, "name"));
@@ -141,9 +143,8 @@ static void print_warnings(const json_t *item)
     {
         printf("%-11s ", "warning");
         cli_print_safe(cli_text(warning, "message"));
-        fputs(" (", stdout);
-        cli_print_safe(cli_text(warning, "code"));
-        puts(")");
+        cli_print_code(cli_text(warning, "code"));
+        fputc('\n', stdout);
     }
 }
 

@@ -87,6 +87,7 @@ struct cli_work {
     int64_t files_at_ms;  /* not before are their files looked at again */
     struct cli_progress progress;
     struct cli_tally tally; /* of what was told already */
+    bool is_any_gone;       /* an item was deleted while it was waited for */
 };
 
 /* Runs jobs here, if this process owns the folder; otherwise its owner does. Returns 0, or the exit code of an error that
@@ -103,5 +104,6 @@ enum cli_wait cli_wait_for_all(struct cli_work *work, int *ret_exit_code);
 /* Until the model that the base's settings ask for is the live one; *ret_base is the base then, to be released. FAILED also
  * where the build has failed or was called off. */
 enum cli_wait cli_wait_for_build(struct cli_work *work, const char *base_id, json_t **ret_base, int *ret_exit_code);
-/* Waits for the items and prints what became of them; with --json the answer. Returns the exit code: 1 if one failed. */
+/* Waits for the items and prints what became of them; with --json the answer. Returns the exit code: 1 if one failed or was
+ * deleted meanwhile. */
 int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id);

@@ -37,9 +37,7 @@ static void print_error_of(const struct cli *cli, const json_t *error)
         cli_paint(cli, CLI_BAD);
         fputs(": ", stdout);
         cli_print_safe(cli_text(error, "message"));
-        fputs(" (", stdout);
-        cli_print_safe(cli_text(error, "code"));
-        fputc(')', stdout);
+        cli_print_code(cli_text(error, "code"));
         cli_paint(cli, CLI_PLAIN);
     }
 }
@@ -79,6 +77,9 @@ struct failures {
 static long long add_code(struct cli_failures *failures, const char *code, long long count)
 {
     failures->count += count;
+    if (!code[0]) {
+        return failures->count; /* it is in the sum alone */
+    }
     for (size_t i = 0; i < failures->code_count; i++) {
         if (strcmp(failures->codes[i].code, code) == 0) {
             return failures->codes[i].count += count;

@@ -194,8 +194,8 @@ void cli_progress_explain(struct cli_progress *progress, const char *code, const
     struct cli_reason *waiting = &progress->waiting;
     const qr_code known = qr_code_find(code);
     const size_t len = strlen(message);
-    snprintf(waiting->text, sizeof waiting->text, "waiting: %.*s (%s)", (int)(len - (len && message[len - 1] == '.')),
-             message, code);
+    snprintf(waiting->text, sizeof waiting->text, "waiting: %.*s%s%s%s", (int)(len - (len && message[len - 1] == '.')),
+             message, code[0] ? " (" : "", code, code[0] ? ")" : "");
     waiting->advice = known == QR_CODE_COUNT || known == QR_CODE_UNAVAILABLE ? "It is tried again by itself."
                                                                              : qr_code_info(known)->advice;
 }

@@ -21,6 +21,15 @@ void cli_print_safe(const char *text)
     print_safe(stdout, text);
 }
 
+void cli_print_code(const char *code)
+{
+    if (code[0]) {
+        fputs(" (", stdout);
+        cli_print_safe(code);
+        fputc(')', stdout);
+    }
+}
+
 static void print_error(const qr_err *err, const char *advice)
 {
     fprintf(stderr, "%squire:%s ", cli_style_code(stderr, CLI_BAD), cli_style_code(stderr, CLI_PLAIN));

@@ -410,6 +410,33 @@ static void look_for_news(struct cli_work *work, const json_t *items)
         look_at_queues(work, &todo) == 0 && cli_progress_done(&work->progress, "convert") <= 1;
 }
 
+static bool is_base_gone(struct cli_work *work)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    QR_JSON *answer = NULL;
+    int status = 0;
+    cli_add_base_path(work->cli, &path, "");
+    return path.failed == QR_CODE_NONE && cli_ask(work->cli, "GET", path.data, NULL, &status, &answer, NULL) == QR_OK &&
+           status == 404;
+}
+
+/* Somebody else has deleted it. With its base everything else is gone too: then the waiting is over. */
+static int tell_gone(struct cli_work *work, const json_t *item)
+{
+    const char *source = cli_text(item, "source");
+    qr_err err;
+    work->is_any_gone = true;
+    if (is_base_gone(work)) {
+        qr_fail(&err, QR_CODE_DELETING, "the base %s was deleted meanwhile, with everything in it",
+                cli_base(work->cli));
+        return fail(work, &err);
+    }
+    qr_fail(&err, QR_CODE_DELETING, "%s was deleted meanwhile", source[0] ? source : cli_text(item, "name"));
+    cli_progress_erase(&work->progress);
+    cli_print_error(&err);
+    return 0;
+}
+
 /* Whether the next of the items is at rest: then *at moves on. */
 static int advance(struct cli_work *work, json_t *items, size_t *at, const char **job_id)
 {
@@ -420,8 +447,9 @@ static int advance(struct cli_work *work, json_t *items, size_t *at, const char 
         *job_id = has_ended ? "" : *job_id;
         return exit_code;
     }
-    const int exit_code = look_at_item(work, cli_text(json_array_get(items, *at), "id"), &now);
+    int exit_code = look_at_item(work, cli_text(json_array_get(items, *at), "id"), &now);
     if (now) {
+        exit_code = json_is_null(now) ? tell_gone(work, json_array_get(items, *at)) : exit_code;
         if (!work->cli->json && json_is_object(now)) {
             look_for_news(work, items);
             cli_progress_erase(&work->progress);
@@ -524,6 +552,7 @@ int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id)
         end = cli_wait_for_items(&work, items, job_id, &exit_code);
     }
     const struct cli_tally tally = work.tally;
+    const bool is_any_gone = work.is_any_gone;
     const int64_t waited_ms = took_ms(&work);
     cli_stop_work(&work);
     if (end == CLI_WAIT_FAILED) {
@@ -540,6 +569,7 @@ int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id)
     {
         exit_code = cli_is(item, "status", "failed") ? 1 : exit_code;
     }
+    exit_code = is_any_gone && exit_code == 0 ? 1 : exit_code;
     const int printed = cli->json ? cli_print_json(cli, json_pack("{s:O}", "items", items)) : 0;
     return exit_code ? exit_code : printed;
 }

@@ -25,6 +25,7 @@ struct qr_embed_owner {
     const void *arg;  /* for the look */
     bool is_unwanted; /* what was found; then `why` */
     qr_err why;
+    qr_err refusal; /* of the last of its texts that failed: what the provider said */
 };
 
 struct qr_embed_asked {

@@ -170,6 +170,17 @@ static void settle_entry(struct qr_batcher *batcher, struct qr_embed_entry *entr
     qr_embed_entry_unref(entry);
 }
 
+/* It can never be embedded; `error` says why, as the provider did. */
+static void settle_failed(struct qr_batcher *batcher, struct qr_embed_entry *entry, const qr_err *error)
+{
+    for (struct qr_embed_input *input = entry->waiters; input; input = input->next_waiter) {
+        if (input->owner) {
+            input->owner->refusal = *error;
+        }
+    }
+    settle_entry(batcher, entry, QR_INPUT_FAILED);
+}
+
 /* The works of those who wait for what was in the call. */
 static void stop_works(struct call *call, const qr_err *error)
 {
@@ -282,7 +293,7 @@ static void halve(struct call *call)
     }
 }
 
-static void make_smaller(struct call *call)
+static void make_smaller(struct call *call, const qr_err *error)
 {
     struct qr_batcher *batcher = call->batcher;
     if (call->count > 1) {
@@ -296,7 +307,7 @@ static void make_smaller(struct call *call)
     if (qr_embed_entry_shorten(entry, entry->kept_len / 2)) {
         put_back(batcher, entry);
     } else {
-        settle_entry(batcher, entry, QR_INPUT_FAILED);
+        settle_failed(batcher, entry, error);
     }
 }
 
@@ -315,7 +326,7 @@ static void find_refused(struct call *call, const qr_err *error)
     }
     struct qr_embed_entry *entry = call->items[0].entry;
     if (batcher->answer_count + 1 > entry->refused_at) {
-        settle_entry(batcher, entry, QR_INPUT_FAILED);
+        settle_failed(batcher, entry, error);
     } else if (++entry->refused_count < REFUSED_MAX) {
         entry->arrived_mono_ms = qr_batcher_now(batcher);
         put_back(batcher, entry);
@@ -351,8 +362,12 @@ static void settle_answer(struct call *call)
             put_back(batcher, entry);
         } else if (!call->is_bad[i] && !entry->vector) {
             put_back(batcher, entry); /* no memory now; it is kept, but has to be asked for again by who has some */
+        } else if (call->is_bad[i]) {
+            qr_err error;
+            qr_fail(&error, QR_CODE_CHUNKS_FAILED, "the answer has no numbers for it that can be used");
+            settle_failed(batcher, entry, &error);
         } else {
-            settle_entry(batcher, entry, call->is_bad[i] ? QR_INPUT_FAILED : QR_INPUT_DONE);
+            settle_entry(batcher, entry, QR_INPUT_DONE);
         }
     }
 }
@@ -379,7 +394,7 @@ static void settle(struct call *call, qr_rc rc, const qr_err *error)
     if (rc == QR_OK) {
         settle_answer(call);
     } else if (error->code == QR_CODE_PAYLOAD_TOO_LARGE) {
-        make_smaller(call);
+        make_smaller(call, error);
     } else if (error->code == QR_CODE_BAD_REQUEST) {
         find_refused(call, error);
     } else if (error->code == QR_CODE_RATE_LIMITED) {

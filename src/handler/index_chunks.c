@@ -33,8 +33,10 @@ static qr_rc take_result(struct qr_embed_document *document, struct qr_stage_res
         return document->rc;
     }
     if (embedded->failed_count > 0) {
-        return qr_fail(err, QR_CODE_CHUNKS_FAILED, "%lld of %lld chunks cannot be embedded",
-                       (long long)embedded->failed_count, (long long)embedded->chunk_count);
+        const char *words = document->owner.refusal.msg; /* "" where they failed in an earlier attempt */
+        return qr_fail(err, QR_CODE_CHUNKS_FAILED, "%lld of %lld chunks cannot be embedded%s%s",
+                       (long long)embedded->failed_count, (long long)embedded->chunk_count, words[0] ? ": " : "",
+                       words);
     }
     bool has_all;
     QR_TRY(embed_for_build(document->attempt, &has_all, err));

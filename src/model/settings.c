@@ -88,8 +88,8 @@ static qr_rc read_embedding(const struct qr_section *above, struct qr_embedding_
                         "limits",
                         &section));
     QR_TRY(qr_section_word(&section, "provider", "none hash openai", &embedding->provider));
-    QR_TRY(qr_section_text(&section, "model", QR_NAME_BYTES_MAX, &embedding->model));
-    QR_TRY(qr_section_url(&section, "http://localhost:11434/v1", &embedding->url));
+    QR_TRY(qr_section_name(&section, "model", &embedding->model));
+    QR_TRY(qr_section_url(&section, "http://localhost:11434/v1", "/embeddings", &embedding->url));
     QR_TRY(qr_section_key_place(&section, &embedding->api_key_env, &embedding->api_key_file));
     QR_TRY(qr_section_number(&section, "dimensions", 0, QR_DIMENSIONS_MAX, &dimensions));
     embedding->dimensions = (int)dimensions;

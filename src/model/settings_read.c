@@ -22,6 +22,18 @@ qr_rc qr_section_text(const struct qr_section *section, const char *name, size_t
     return *setting ? QR_OK : qr_section_out_of_memory(section->err);
 }
 
+qr_rc qr_section_name(const struct qr_section *section, const char *name, const char **setting)
+{
+    QR_TRY(qr_section_text(section, name, QR_NAME_BYTES_MAX, setting));
+    for (const char *c = *setting; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7F) {
+            return qr_fail(section->err, QR_CODE_INVALID_VALUE, "%s%s must have no control characters in it",
+                           section->path, name);
+        }
+    }
+    return QR_OK;
+}
+
 qr_rc qr_section_word(const struct qr_section *section, const char *name, const char *words, const char **setting)
 {
     const json_t *value = json_object_get(section->object, name);
@@ -110,15 +122,54 @@ qr_rc qr_section_open(const struct qr_section *above, const char *name, const ch
 
 /* ---- services elsewhere ---- */
 
+/* ":8080", or nothing. */
+static bool is_port(qr_str text)
+{
+    enum { PORT_MAX = 65535 };
+    int64_t port;
+    if (text.len == 0) {
+        return true;
+    }
+    const qr_str digits = {text.ptr + 1, text.len - 1};
+    return text.ptr[0] == ':' && digits.len > 0 && digits.ptr[0] != '+' && qr_str_to_i64(digits, &port) && port >= 1 &&
+           port <= PORT_MAX;
+}
+
+/* "host", "host:8080", "[::1]:8080" */
+static bool is_host_and_port(qr_str text)
+{
+    const char *colon = memchr(text.ptr, ':', text.len);
+    size_t host_len = colon ? (size_t)(colon - text.ptr) : text.len;
+    if (text.len > 0 && text.ptr[0] == '[') {
+        const char *bracket = memchr(text.ptr, ']', text.len);
+        host_len = bracket ? (size_t)(bracket - text.ptr) + 1 : 0;
+    }
+    return host_len > 0 && is_port((qr_str){text.ptr + host_len, text.len - host_len});
+}
+
+/* What stands behind the scheme; "" = it is not of the web. */
+static const char *host_of(const char *url)
+{
+    return strncmp(url, "https://", 8) == 0 ? url + 8 : strncmp(url, "http://", 7) == 0 ? url + 7 : "";
+}
+
 static bool is_web_address(const char *url)
 {
-    const char *host = strncmp(url, "https://", 8) == 0 ? url + 8 : strncmp(url, "http://", 7) == 0 ? url + 7 : "";
+    const char *host = host_of(url);
     for (const char *c = host; *c; c++) {
         if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7F || *c == '@' || *c == '?' || *c == '#') {
             return false; /* a user's name and password would be stored and shown */
         }
     }
-    return host[0] && host[0] != '/' && host[0] != ':';
+    return is_host_and_port((qr_str){host, strcspn(host, "/")});
+}
+
+static qr_str without_slashes(qr_str path)
+{
+    while (qr_str_ends_with(path, QR_STR("/"))) {
+        path.len--;
+    }
+    return path;
 }
 
 static bool is_variable_name(const char *name)
@@ -152,13 +203,24 @@ qr_rc qr_section_key_place(const struct qr_section *section, const char **env, c
     return QR_OK;
 }
 
-qr_rc qr_section_url(const struct qr_section *section, const char *example, const char **url)
+qr_rc qr_section_url(const struct qr_section *section, const char *example, const char *operation, const char **url)
 {
     QR_TRY(qr_section_text(section, "url", QR_URL_BYTES_MAX, url));
-    return **url == '\0' || is_web_address(*url)
-               ? QR_OK
-               : qr_fail(section->err, QR_CODE_INVALID_VALUE, "%surl must be such as \"%s\", without user and password",
-                         section->path, example);
+    if (**url == '\0') {
+        return QR_OK;
+    }
+    if (!is_web_address(*url)) {
+        return qr_fail(section->err, QR_CODE_INVALID_VALUE,
+                       "%surl must be such as \"%s\", with a port up to 65535 and without user and password",
+                       section->path, example);
+    }
+    const char *path_begin = host_of(*url) + strcspn(host_of(*url), "/");
+    qr_str path = without_slashes(qr_str_of(path_begin));
+    if (operation[0] && qr_str_ends_with(path, qr_str_of(operation))) {
+        path = without_slashes((qr_str){path.ptr, path.len - strlen(operation)});
+    }
+    *url = qr_arena_copy(section->arena, (qr_str){*url, (size_t)(path_begin - *url) + path.len});
+    return *url ? QR_OK : qr_section_out_of_memory(section->err);
 }
 
 qr_rc qr_section_endpoint_limits(const struct qr_section *section, int64_t *requests_a_minute, int64_t *tokens_a_minute,

@@ -18,6 +18,8 @@ struct qr_section {
 qr_rc qr_section_open(const struct qr_section *above, const char *name, const char *path, const char *fields,
                       struct qr_section *ret_section);
 qr_rc qr_section_text(const struct qr_section *section, const char *name, size_t len_max, const char **setting);
+/* A text of one line, such as a model's name. */
+qr_rc qr_section_name(const struct qr_section *section, const char *name, const char **setting);
 /* One of the words, which stand between single spaces. */
 qr_rc qr_section_word(const struct qr_section *section, const char *name, const char *words, const char **setting);
 qr_rc qr_section_number(const struct qr_section *section, const char *name, int64_t min, int64_t max, int64_t *setting);
@@ -30,7 +32,9 @@ qr_rc qr_section_out_of_memory(qr_err *err);
 
 /* ---- of servers elsewhere ---- */
 
-qr_rc qr_section_url(const struct qr_section *section, const char *example, const char **url);
+/* Without slashes at its end, and without the operation ("/embeddings", "" = none), which is put behind it for each request:
+ * people give both. */
+qr_rc qr_section_url(const struct qr_section *section, const char *example, const char *operation, const char **url);
 /* Where the key is read from. What is given instead of a name is likely to be the key: it is refused before it is stored. */
 qr_rc qr_section_key_place(const struct qr_section *section, const char **env, const char **file);
 /* requests_a_minute, tokens_a_minute, in_flight. */

@@ -17,10 +17,10 @@ enum {
 
 /* url, model and where the key is, of the section itself; the limits of its endpoint, of `limits`. */
 static qr_rc read_service(const struct qr_section *section, const struct qr_section *limits, const char *example,
-                          struct qr_service_settings *service)
+                          const char *operation, struct qr_service_settings *service)
 {
-    QR_TRY(qr_section_url(section, example, &service->url));
-    QR_TRY(qr_section_text(section, "model", QR_NAME_BYTES_MAX, &service->model));
+    QR_TRY(qr_section_url(section, example, operation, &service->url));
+    QR_TRY(qr_section_name(section, "model", &service->model));
     QR_TRY(qr_section_key_place(section, &service->api_key_env, &service->api_key_file));
     return qr_section_endpoint_limits(limits, &service->requests_a_minute, &service->tokens_a_minute,
                                       &service->in_flight);
@@ -49,7 +49,7 @@ qr_rc qr_settings_read_rerank(const struct qr_section *above, struct qr_rerank_s
     QR_TRY(qr_section_open(&section, "limits", "retrieval.rerank.limits.",
                            "document_bytes request_bytes requests_a_minute tokens_a_minute in_flight", &limits));
     QR_TRY(qr_section_word(&section, "provider", "none cohere jina tei", &rerank->provider));
-    QR_TRY(read_service(&section, &limits, "http://localhost:8080", &rerank->service));
+    QR_TRY(read_service(&section, &limits, "http://localhost:8080", "/rerank", &rerank->service));
     QR_TRY(qr_section_number(&section, "top_n", 1, QR_RERANK_TOP_N_MAX, &rerank->top_n));
     QR_TRY(
         qr_section_number(&limits, "document_bytes", DOCUMENT_BYTES_MIN, DOCUMENT_BYTES_MAX, &rerank->document_bytes));
@@ -82,7 +82,7 @@ qr_rc qr_settings_read_vision(const struct qr_section *above, bool is_used, stru
                            "url model api_key_env api_key_file prompt max_tokens limits", &section));
     QR_TRY(qr_section_open(&section, "limits", "assets.vision.limits.",
                            "picture_bytes requests_a_minute tokens_a_minute in_flight", &limits));
-    QR_TRY(read_service(&section, &limits, "http://localhost:11434/v1", &vision->service));
+    QR_TRY(read_service(&section, &limits, "http://localhost:11434/v1", "/chat/completions", &vision->service));
     QR_TRY(qr_section_text(&section, "prompt", PROMPT_BYTES_MAX, &vision->prompt));
     QR_TRY(qr_section_number(&section, "max_tokens", 0, ANSWER_TOKENS_MAX, &vision->max_tokens));
     QR_TRY(qr_section_number(&limits, "picture_bytes", PICTURE_BYTES_MIN, PICTURE_BYTES_MAX, &vision->picture_bytes));
@@ -187,7 +187,7 @@ qr_rc qr_settings_read_docling(const struct qr_section *section, bool is_used, s
 {
     struct qr_section limits = {0};
     QR_TRY(qr_section_open(section, "limits", "file_processor.limits.", "requests_a_minute in_flight", &limits));
-    QR_TRY(qr_section_url(section, "http://localhost:5001", &docling->service.url));
+    QR_TRY(qr_section_url(section, "http://localhost:5001", "", &docling->service.url));
     QR_TRY(qr_section_key_place(section, &docling->service.api_key_env, &docling->service.api_key_file));
     QR_TRY(qr_section_endpoint_limits(&limits, &docling->service.requests_a_minute, &docling->service.tokens_a_minute,
                                       &docling->service.in_flight));

@@ -277,6 +277,25 @@ static struct qr_endpoint *find_or_create(struct qr_endpoints *all, const struct
     return endpoint;
 }
 
+static int64_t oldest_unanswered(struct qr_endpoint *endpoint)
+{
+    int64_t since_ms = 0;
+    QR_HOLD(&endpoint->lock);
+    for (const struct qr_unanswered *one = endpoint->unanswered; one; one = one->next) {
+        since_ms = since_ms == 0 || one->since_ms < since_ms ? one->since_ms : since_ms;
+    }
+    return since_ms;
+}
+
+int64_t qr_endpoint_awaited_since(struct qr_endpoints *all, const struct qr_endpoint_options *options)
+{
+    unsigned char id[QR_HASH_BYTES];
+    qr_endpoint_id(options, id);
+    QR_HOLD(&all->lock); /* so that it is not forgotten meanwhile */
+    struct qr_endpoint *endpoint = qr_map_find(&all->by_id, (qr_str){(const char *)id, sizeof id});
+    return endpoint ? oldest_unanswered(endpoint) : 0;
+}
+
 qr_rc qr_endpoint_get(struct qr_endpoints *all, const struct qr_endpoint_options *options,
                       struct qr_endpoint **ret_endpoint, qr_err *err)
 {

@@ -12,6 +12,11 @@
 struct qr_connection; /* http.c */
 struct qr_waiter;     /* permit.c */
 
+struct qr_unanswered {
+    int64_t since_ms; /* wall clock */
+    struct qr_unanswered *next;
+};
+
 struct qr_endpoints {
     const struct qr_clock *clock;
     struct qr_rand *rand;
@@ -37,7 +42,8 @@ struct qr_endpoint {
     int64_t promised_ms;                      /* the last time that somebody was told to come back at */
     bool has_answered;                        /* since this process began */
     uint64_t refused_count, limited_count;
-    struct qr_connection *idle; /* connections that may be used again */
+    struct qr_unanswered *unanswered; /* requests that were sent and have no answer yet */
+    struct qr_connection *idle;       /* connections that may be used again */
     int idle_count;
 };
 

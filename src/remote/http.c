@@ -378,6 +378,25 @@ static qr_rc exchange(struct transfer *transfer, int64_t timeout_ms, qr_err *err
     return rc;
 }
 
+/* ---- what is waited for, for people ---- */
+
+static void begin_to_wait(struct qr_endpoint *endpoint, struct qr_unanswered *one)
+{
+    QR_HOLD(&endpoint->lock);
+    *one = (struct qr_unanswered){qr_clock_wall_ms(endpoint->all->clock), endpoint->unanswered};
+    endpoint->unanswered = one;
+}
+
+static void end_to_wait(struct qr_endpoint *endpoint, const struct qr_unanswered *one)
+{
+    QR_HOLD(&endpoint->lock);
+    struct qr_unanswered **at = &endpoint->unanswered;
+    while (*at != one) {
+        at = &(*at)->next;
+    }
+    *at = one->next;
+}
+
 static qr_rc send_with_key(struct qr_endpoint *endpoint, const struct qr_remote_request *request,
                            const struct qr_key *key, struct qr_remote_answer *ret_answer, qr_err *err)
 {
@@ -402,7 +421,10 @@ static qr_rc send_with_key(struct qr_endpoint *endpoint, const struct qr_remote_
         timeout_ms = endpoint->timeout_ms;
     }
     const int64_t begun_ms = qr_clock_mono_ms(endpoint->all->clock);
+    struct qr_unanswered unanswered;
+    begin_to_wait(endpoint, &unanswered);
     const qr_rc rc = exchange(&transfer, timeout_ms, err);
+    end_to_wait(endpoint, &unanswered);
     struct qr_permit_outcome outcome = outcome_of(&transfer, rc);
     outcome.is_slow = rc == QR_TIMEOUT || qr_clock_mono_ms(endpoint->all->clock) - begun_ms >= timeout_ms / SLOW_SHARE;
     qr_permit_give(endpoint, &permit, &outcome);

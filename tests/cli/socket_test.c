@@ -200,6 +200,68 @@ QR_TEST(many_programs_work_through_one_owner_at_once)
     stop_owner(&owner);
 }
 
+/* ---- what others delete ---- */
+
+struct adding {
+    pthread_t thread;
+    const char *data_dir, *file;
+    struct outcome outcome;
+};
+
+static void *run_add(void *arg)
+{
+    struct adding *adding = arg;
+    run(adding->data_dir, ARGS("add", "-b", "b", adding->file), &adding->outcome);
+    return NULL;
+}
+
+/* Adds a.txt to the base b of an owner that runs no jobs, so that it waits; returns when it is there. */
+static void begin_to_add(struct qr_test *t, struct adding *adding, const char *data)
+{
+    QR_CLEANUP(outcome_done) struct outcome made;
+    qr_err err;
+    FILE *file = fopen(qr_test_path(t, "a.txt"), "w");
+    QR_CHECK(file && fputs("words", file) >= 0 && fclose(file) == 0);
+    *adding = (struct adding){.data_dir = data, .file = qr_test_path(t, "a.txt")};
+    run(data, ARGS("base", "create", "b"), &made);
+    QR_CHECK_RC(QR_OK, qr_thread_start(&adding->thread, "add", run_add, adding, &err));
+    for (bool is_there = false; !is_there;) {
+        QR_CLEANUP(outcome_done) struct outcome listed;
+        run(data, ARGS("ls", "-b", "b"), &listed);
+        is_there = strstr(qr_buf_str(&listed.out).ptr, "a.txt") != NULL;
+    }
+}
+
+QR_TEST(who_adds_to_a_base_that_is_deleted_meanwhile_is_told)
+{
+    char *data = data_folder(t);
+    struct child owner;
+    struct adding adding;
+    start_owner(&owner, data);
+    begin_to_add(t, &adding, data);
+    check_run(data, ARGS("base", "rm", "b", "--yes"), 0, "deleted ", "");
+    pthread_join(adding.thread, NULL);
+    QR_CHECK_INT(3, adding.outcome.exit_code);
+    QR_CHECK_HAS("the base b was deleted meanwhile", qr_buf_str(&adding.outcome.errors).ptr);
+    outcome_done(&adding.outcome);
+    stop_owner(&owner);
+}
+
+QR_TEST(who_waits_for_an_item_that_is_deleted_meanwhile_is_told)
+{
+    char *data = data_folder(t);
+    struct child owner;
+    struct adding adding;
+    start_owner(&owner, data);
+    begin_to_add(t, &adding, data);
+    check_run(data, ARGS("rm", "-b", "b", adding.file), 0, "", "");
+    pthread_join(adding.thread, NULL);
+    QR_CHECK_INT(1, adding.outcome.exit_code);
+    QR_CHECK_HAS("a.txt was deleted meanwhile", qr_buf_str(&adding.outcome.errors).ptr);
+    outcome_done(&adding.outcome);
+    stop_owner(&owner);
+}
+
 /* ---- owners that die, and owners that race ---- */
 
 QR_TEST(killed_owner_leaves_the_folder_to_the_next)

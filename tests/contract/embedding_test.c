@@ -339,6 +339,20 @@ QR_DB_TEST(a_server_with_smaller_limits_than_ours_gets_smaller_requests) /* EMB-
     tear_down(&fixture);
 }
 
+QR_DB_TEST(an_item_whose_chunks_are_refused_says_what_the_server_said) /* EMPTY-2, I10 */
+{
+    struct fixture fixture;
+    set_up(&fixture, t, (struct qr_model_options){.input_tokens_max = 1}, "", false);
+    struct qr_shop *shop = shop_of(&fixture);
+    const qr_uuid note = add_note(&fixture, "more than the server takes");
+    qr_shop_work(shop);
+    QR_CHECK_TEXT("chunks_failed", qr_desk_item(&shop->desk, note).error_code);
+    QR_CHECK_HAS("1 of 1 chunks cannot be embedded: the embedding server takes less at once: ",
+                 qr_desk_item(&shop->desk, note).error_message);
+    QR_CHECK_HAS("maximum context length", qr_desk_item(&shop->desk, note).error_message);
+    tear_down(&fixture);
+}
+
 /* ---- bad vectors ---- */
 
 QR_DB_TEST(a_bad_vector_is_asked_for_again_and_costs_its_item_only_when_it_stays) /* EMB-4, EMPTY-2 */
@@ -354,6 +368,8 @@ QR_DB_TEST(a_bad_vector_is_asked_for_again_and_costs_its_item_only_when_it_stays
     const qr_uuid second = add_note(&fixture, "the second words");
     qr_shop_work(shop);
     QR_CHECK_TEXT("chunks_failed", qr_desk_item(&shop->desk, second).error_code);
+    QR_CHECK_TEXT("1 of 1 chunks cannot be embedded: the answer has no numbers for it that can be used",
+                  qr_desk_item(&shop->desk, second).error_message);
     tear_down(&fixture);
 }
 

@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "remote/http.h"
 #include "support/api_fixture.h"
+#include "support/jobs_fixture.h"
 #include "support/model_server.h"
 
 #include <sched.h>
@@ -178,6 +179,33 @@ QR_TEST(a_retry_tries_a_refused_server_with_another_key_and_never_with_the_same)
     set_key(t, "the-right-key");
     api_check(quire, "POST", API_ITEMS "/retry", body, 202, "already_in_progress");
     check_completed(quire, ids);
+    quire_close(quire);
+    qr_model_server_stop(server);
+}
+
+QR_TEST(a_server_that_does_not_answer_is_shown_while_it_is_waited_for)
+{
+    struct quire *quire = api_open_base(t);
+    setenv("no_proxy", "127.0.0.1", 1);
+    setenv("QUIRE_TEST_KEY", "a-key", 1);
+    struct qr_model_server *server = qr_model_server_start(&(struct qr_model_options){0});
+    const struct qr_model_step hangs = {.from = 1, .fault = QR_FAULT_HANG};
+    char id[API_ID_SIZE];
+    qr_model_server_set_steps(server, &hangs, 1);
+    name_server(quire, server);
+    api_check(quire, "GET", API_BASE, NULL, 200, "\"awaited\":[]");
+    api_start_work(quire);
+    api_add_note(quire, "n", "words", id);
+    for (bool is_shown = false; !is_shown; qr_world_pause_briefly()) {
+        QR_JSON *base = api_call(quire, "GET", API_BASE, NULL, 200);
+        const json_t *awaited = json_array_get(json_object_get(base, "awaited"), 0);
+        is_shown = json_is_object(awaited);
+        if (is_shown) {
+            QR_CHECK_TEXT("embedding", api_text(awaited, "for"));
+            QR_CHECK_TEXT(qr_model_server_url(server, "/v1"), api_text(awaited, "url"));
+            api_check(quire, "GET", api_item_path(id, "/events"), NULL, 200, "\"awaited\":{\"url\":\"http");
+        }
+    }
     quire_close(quire);
     qr_model_server_stop(server);
 }

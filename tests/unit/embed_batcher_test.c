@@ -522,9 +522,10 @@ QR_TEST(a_text_that_is_refused_is_found_and_fails_alone) /* EMB-4 */
     model_open(&model, 8);
     model.fault = refuse_two;
     model.bad = "no vector is bad";
-    wish_begin(&a, &model, "two one six ten", NULL);
+    wish_begin(&a, &model, "two one six ten", "A");
     QR_CHECK_RC(QR_OK, qr_embed_wait(&a.work, &err));
     QR_CHECK_INT(QR_INPUT_FAILED, a.inputs[0].state);
+    QR_CHECK_TEXT("not this one", a.owner.refusal.msg);
     for (size_t i = 1; i < 4; i++) {
         QR_CHECK_INT(QR_INPUT_DONE, a.inputs[i].state);
     }

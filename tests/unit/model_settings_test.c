@@ -118,6 +118,18 @@ QR_TEST(a_value_out_of_its_range_is_refused_with_what_is_allowed) /* CFG-2 */
         {"{\"embedding\":{\"provider\":\"openai\",\"model\":\"m\",\"url\":\"http://\"}}", "embedding.url must be"},
         {"{\"embedding\":{\"provider\":\"openai\",\"model\":\"m\",\"url\":\"http://me:pw@host\"}}",
          "embedding.url must be"},
+        {"{\"embedding\":{\"url\":\"ftp://host/v1\"}}", "embedding.url must be"},
+        {"{\"embedding\":{\"url\":\"http://host:99999/v1\"}}", "embedding.url must be such as"},
+        {"{\"embedding\":{\"url\":\"http://host:65536\"}}", "with a port up to 65535"},
+        {"{\"embedding\":{\"url\":\"http://host:0\"}}", "embedding.url must be"},
+        {"{\"embedding\":{\"url\":\"http://host:+1\"}}", "embedding.url must be"},
+        {"{\"embedding\":{\"url\":\"http://host:/v1\"}}", "embedding.url must be"},
+        {"{\"embedding\":{\"url\":\"http://host:80x/v1\"}}", "embedding.url must be"},
+        {"{\"embedding\":{\"url\":\"http://[::1\"}}", "embedding.url must be"},
+        {"{\"embedding\":{\"url\":\"http:///v1\"}}", "embedding.url must be"},
+        {"{\"embedding\":{\"url\":\"http://host/v1\\n\"}}", "embedding.url must be"},
+        {"{\"embedding\":{\"model\":\"a\\nb\"}}", "embedding.model must have no control characters"},
+        {"{\"embedding\":{\"model\":\"a\\u007f\"}}", "embedding.model must have no control characters"},
         {"{\"embedding\":{\"api_key_env\":\"sk-0123\"}}", "embedding.api_key_env must be the name of"},
         {"{\"embedding\":{\"api_key_env\":\"1KEY\"}}", "embedding.api_key_env must be the name of"},
         {"{\"embedding\":{\"api_key_file\":\"sk-0123\"}}", "embedding.api_key_file must be an absolute path"},
@@ -248,6 +260,26 @@ QR_TEST(a_server_has_safe_limits_and_an_address_by_default)
     QR_CHECK_INT(100, settings.embedding.limits.requests_a_minute);
     QR_CHECK_INT(1000, settings.embedding.limits.tokens_a_minute);
     QR_CHECK_INT(2, settings.embedding.limits.in_flight);
+    qr_arena_done(&arena);
+}
+
+static void check_url(const char *expected, const char *given)
+{
+    const char *text = qr_arena_printf(&arena, "{\"embedding\":{\"url\":\"%s\"}}", given);
+    qr_test_set_context("%s", given);
+    QR_CHECK_TEXT(expected, parse(text).embedding.url);
+}
+
+QR_TEST(the_operation_at_the_end_of_an_address_is_not_asked_for_twice)
+{
+    check_url("http://h/v1", "http://h/v1/embeddings");
+    check_url("http://h/v1", "http://h/v1/embeddings/");
+    check_url("http://h/v1", "http://h/v1///");
+    check_url("http://h:65535", "http://h:65535/embeddings//");
+    check_url("http://[::1]:1", "http://[::1]:1/");
+    check_url("http://embeddings", "http://embeddings/");
+    check_url("http://h/my-embeddings", "http://h/my-embeddings");
+    check_url("http://h/embeddings/v1", "http://h/embeddings/v1");
     qr_arena_done(&arena);
 }
 

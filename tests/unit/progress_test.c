@@ -115,6 +115,9 @@ QR_TEST(what_holds_up_the_work_is_said_until_a_job_ends)
     cli_progress_explain(&progress, "disk_full", "writing x: the disk is full.");
     QR_CHECK_TEXT("waiting: writing x: the disk is full (disk_full)", progress.waiting.text);
     QR_CHECK_HAS("Free space", progress.waiting.advice);
+    cli_progress_explain(&progress, "", "nobody knows why.");
+    QR_CHECK_TEXT("waiting: nobody knows why", progress.waiting.text); /* no empty brackets */
+    cli_progress_explain(&progress, "disk_full", "writing x: the disk is full.");
     see(&progress, 7000, 6, 9);
     QR_CHECK_HAS("disk_full", progress.waiting.text);
     see(&progress, 8000, 7, 8);

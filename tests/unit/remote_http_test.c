@@ -331,9 +331,18 @@ QR_TEST(a_server_that_does_not_answer_in_time_is_a_timeout)
     tear_down(&fixture);
 }
 
-/* As soon as the server has the request. */
+static int64_t awaited_since(const struct fixture *fixture)
+{
+    return qr_endpoint_awaited_since(fixture->all,
+                                     &(struct qr_endpoint_options){.url = qr_model_server_url(fixture->server, "/v1"),
+                                                                   .api_key_env = "QUIRE_TEST_KEY"});
+}
+
+/* As soon as the server has the request. Meanwhile it can be seen that somebody waits for it. */
 static bool has_arrived(void *arg)
 {
+    struct fixture *fixture = arg;
+    QR_CHECK(awaited_since(fixture) > 0);
     return stats_of(arg).requests > 0;
 }
 
@@ -351,6 +360,7 @@ QR_TEST(a_cancel_ends_a_request_that_is_under_way)
     QR_CHECK_CODE(QR_CODE_CANCELLED, qr_remote_send(fixture.endpoint, &request, &answer, &err));
     qr_endpoint_look(fixture.endpoint, &state);
     QR_CHECK_INT(0, state.in_flight);
+    QR_CHECK_INT(0, awaited_since(&fixture));
     tear_down(&fixture);
 }
 
