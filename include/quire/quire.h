@@ -15,6 +15,7 @@
  *     }
  *
  * Every operation is a request (method, path, JSON body): the same that the HTTP server and the command line speak.
+ * quire_call is the short form; quire_request_call also says who asks and takes conditions.
  * A handle may be used by several threads at once; opening and closing it are one thread's. Text is UTF-8. C99 and C++.
  */
 #ifndef QUIRE_QUIRE_H
@@ -72,18 +73,66 @@ int quire_start_work(struct quire *quire, struct quire_error *error);
  * handle stays open. Does nothing when no work was begun; quire_close stops it too, with no grace. */
 void quire_stop_work(struct quire *quire, int grace_ms);
 
+/* A header of a request or an answer. */
+struct quire_header {
+    const char *name;  /* "Retry-After"; compared without regard to case */
+    const char *value; /* without spaces around it */
+};
+
+/* A request as every transport hands it over. Set everything to 0 first: what is 0 was not sent. All texts end with a
+ * NUL, are borrowed for the call, and are as they came: nobody has looked at them. */
+struct quire_request {
+    const char *method; /* "GET"; required */
+    const char *target; /* the path and what stands behind its '?', undecoded; required */
+
+    const char *body;         /* may be NULL; may hold NULs where its type is not JSON */
+    size_t body_size;         /* without a NUL behind it */
+    const char *content_type; /* of the body; NULL = JSON */
+
+    /* Who asks. */
+    int is_local_owner; /* 1: this very process, or whoever may open the data folder's socket: needs no key, may do
+                                   everything, also name paths of this machine */
+    const char
+        *authorization; /* the whole header, "Bearer qk_…": a secret, never logged, never repeated in an answer */
+    const char *remote_address; /* "192.0.2.7", for limits and the audit line; NULL = local */
+    const char *request_id;     /* by which log lines and the answer are found together; NULL = none */
+
+    /* What is to be done only once, or only if. */
+    const char *idempotency_key; /* of a POST: sent again with the same key and body it has the first one's answer */
+    const char *if_match;        /* the ETag that a change is meant for */
+    const char *if_none_match;   /* the ETag that the caller has already */
+    const char *range;           /* "bytes=0-1023": a part of what is asked for */
+    const char *if_range;        /* the ETag that the part must be of; otherwise the whole is the answer */
+
+    /* All headers, those above too, for whoever needs another one. */
+    const struct quire_header *headers;
+    size_t header_count;
+};
+
+/* The value of the first header of this name, or NULL. */
+const char *quire_request_header(const struct quire_request *request, const char *name);
+
 struct quire_response {
     int status;               /* as the HTTP status */
     const char *body;         /* JSON; an error is {"error": {"code", "message", "details"?}}. Never NULL */
     size_t body_size;         /* without the NUL behind it */
     const char *content_type; /* "application/json", or of an item's own bytes what they are; nothing to free */
+    /* What else a transport has to say: ETag, Content-Range, Retry-After, Allow, … */
+    const struct quire_header *headers;
+    size_t header_count;
 };
 
-/* Sends a request and waits for the answer. `body` is JSON, or NULL for none. Returns response->status. */
+/* Sends a request and waits for the answer. Returns response->status. */
+int quire_request_call(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response);
+
+/* The short form: of the local owner, without headers. `body` is JSON, or NULL for none. */
 int quire_call(struct quire *quire, const char *method, const char *path, const char *body,
                struct quire_response *ret_response);
 
-/* Frees the body. */
+/* The value of the first header of this name, or NULL. */
+const char *quire_response_header(const struct quire_response *response, const char *name);
+
+/* Frees the body and the headers. */
 void quire_response_done(struct quire_response *response);
 
 #ifdef __cplusplus

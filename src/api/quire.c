@@ -5,6 +5,8 @@
 #include "api/wire.h"
 #include "base/mem.h"
 
+#include <strings.h>
+
 /* An answer that needs no memory. */
 static const char json_content_type[] = "application/json";
 static const char no_memory_body[] = "{\"error\":{\"code\":\"out_of_memory\",\"message\":\"out of memory\"}}";
@@ -77,26 +79,86 @@ void quire_stop_work(struct quire *quire, int grace_ms)
     (void)qr_instance_stop_work(quire, grace_ms);
 }
 
+/* ---- requests ---- */
+
+static const char *find_header(const struct quire_header *headers, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcasecmp(headers[i].name, name) == 0) {
+            return headers[i].value;
+        }
+    }
+    return NULL;
+}
+
+const char *quire_request_header(const struct quire_request *request, const char *name)
+{
+    return find_header(request->headers, request->header_count, name);
+}
+
+const char *quire_response_header(const struct quire_response *response, const char *name)
+{
+    return find_header(response->headers, response->header_count, name);
+}
+
+/* One block: the headers, and behind them their values. False = out of memory. */
+static bool copy_headers(const struct qr_reply *reply, struct quire_response *response)
+{
+    if (reply->header_count == 0) {
+        return true;
+    }
+    struct quire_header *headers =
+        qr_alloc_array(reply->header_count, sizeof *headers + sizeof reply->headers[0].value);
+    if (!headers) {
+        return false;
+    }
+    char *values = (char *)(headers + reply->header_count);
+    for (size_t i = 0; i < reply->header_count; i++) {
+        memcpy(values, reply->headers[i].value, sizeof reply->headers[i].value);
+        headers[i] = (struct quire_header){reply->headers[i].name, values};
+        values += sizeof reply->headers[i].value;
+    }
+    response->headers = headers;
+    response->header_count = reply->header_count;
+    return true;
+}
+
+/* Takes the reply. */
+static struct quire_response response_of(struct qr_reply *reply)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    struct quire_response response = {.status = reply->status,
+                                      .content_type = reply->content_type ? reply->content_type : json_content_type};
+    if (reply->content_type) {
+        response.body = qr_buf_take(&reply->bytes, &response.body_size);
+    } else if (reply->body && qr_json_write(reply->body, &text, NULL) == QR_OK) {
+        response.body = qr_buf_take(&text, &response.body_size);
+    }
+    json_decref(reply->body);
+    if (!response.body || !copy_headers(reply, &response)) {
+        qr_free((char *)response.body);
+        response = (struct quire_response){.status = qr_code_info(QR_CODE_OUT_OF_MEMORY)->http_status,
+                                           .body = no_memory_body,
+                                           .body_size = sizeof no_memory_body - 1,
+                                           .content_type = json_content_type};
+    }
+    return response;
+}
+
+int quire_request_call(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response)
+{
+    struct qr_reply reply;
+    qr_router_call(quire, request, &reply);
+    *ret_response = response_of(&reply);
+    return ret_response->status;
+}
+
 int quire_call(struct quire *quire, const char *method, const char *path, const char *body,
                struct quire_response *ret_response)
 {
-    struct qr_reply reply;
-    qr_router_call(quire, qr_str_of(method), qr_str_of(path), qr_str_of(body), &reply);
-    QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
-    struct quire_response response = {.status = reply.status,
-                                      .content_type = reply.content_type ? reply.content_type : json_content_type};
-    if (reply.content_type) {
-        response.body = qr_buf_take(&reply.bytes, &response.body_size);
-    } else if (reply.body && qr_json_write(reply.body, &text, NULL) == QR_OK) {
-        response.body = qr_buf_take(&text, &response.body_size);
-    }
-    json_decref(reply.body);
-    if (!response.body) {
-        response = (struct quire_response){qr_code_info(QR_CODE_OUT_OF_MEMORY)->http_status, no_memory_body,
-                                           sizeof no_memory_body - 1, json_content_type};
-    }
-    *ret_response = response;
-    return response.status;
+    const struct quire_request request = {
+        .method = method, .target = path, .body = body, .body_size = body ? strlen(body) : 0, .is_local_owner = 1};
+    return quire_request_call(quire, &request, ret_response);
 }
 
 void quire_response_done(struct quire_response *response)
@@ -104,5 +166,6 @@ void quire_response_done(struct quire_response *response)
     if (response->body != no_memory_body) {
         qr_free((char *)response->body);
     }
+    qr_free((struct quire_header *)response->headers);
     *response = (struct quire_response){0};
 }

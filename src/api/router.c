@@ -1,7 +1,12 @@
 /* Owns the table of routes, and what is the same for all of them: the search in it, the body's form, errors as JSON. */
 #include "api/router.h"
 
-static const struct qr_route routes[] = {
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <strings.h>
+
+const struct qr_route qr_routes[] = {
     {"POST", "/api/v1/check", qr_route_check, "", "repair limit", "Looks through everything stored for damage."},
     {"GET", "/api/v1/cache", qr_route_cache_show, "", "", "How much the vector cache holds."},
     {"POST", "/api/v1/cache/prune", qr_route_cache_prune, "", "to_bytes",
@@ -29,7 +34,8 @@ static const struct qr_route routes[] = {
     {"GET", "/api/v1/bases/{b}/items/{i}", qr_route_items_show, "", "", "One item."},
     {"PATCH", "/api/v1/bases/{b}/items/{i}", qr_route_items_set, "", "name attributes enabled",
      "Changes what is said about an item."},
-    {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "", "", "The canonical text of an item."},
+    {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "", "",
+     "The canonical text of an item."},
     {"PUT", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_set, "", "content", "New content of an item."},
     {"GET", "/api/v1/bases/{b}/items/{i}/raw", qr_route_raw, "offset limit", "", "The original bytes of an item."},
     {"GET", "/api/v1/bases/{b}/items/{i}/totals", qr_route_totals, "chunks", "",
@@ -51,6 +57,8 @@ static const struct qr_route routes[] = {
     {"POST", "/api/v1/queues/{q}/pause", qr_route_queues_pause, "", "", "Begins no more jobs of the queue."},
     {"POST", "/api/v1/queues/{q}/resume", qr_route_queues_resume, "", "", "Begins jobs of the queue again."},
 };
+
+const size_t qr_route_count = QR_COUNT(qr_routes);
 
 /* ---- the search ---- */
 
@@ -76,24 +84,25 @@ bool qr_route_matches(const char *pattern, qr_str path, qr_str ret_params[static
     return wanted.len == 0 && path.len == 0;
 }
 
-static qr_rc find_route(qr_str method, qr_str path, struct qr_request *request, const struct qr_route **ret_route,
-                        qr_err *err)
+static qr_rc find_route(qr_str method, qr_str path, struct qr_request *request, struct qr_reply *reply,
+                        const struct qr_route **ret_route, qr_err *err)
 {
     enum { SHOWN_BYTES_MAX = 200 };
     const qr_str shown = qr_utf8_prefix(path, SHOWN_BYTES_MAX);
     QR_CLEANUP(qr_buf_done) struct qr_buf methods = {0};
-    for (size_t i = 0; i < QR_COUNT(routes); i++) {
-        if (!qr_route_matches(routes[i].pattern, path, request->params)) {
+    for (size_t i = 0; i < QR_COUNT(qr_routes); i++) {
+        if (!qr_route_matches(qr_routes[i].pattern, path, request->params)) {
             continue;
         }
-        if (qr_str_equal(method, qr_str_of(routes[i].method))) {
-            *ret_route = &routes[i];
+        if (qr_str_equal(method, qr_str_of(qr_routes[i].method))) {
+            *ret_route = &qr_routes[i];
             return QR_OK;
         }
-        qr_buf_printf(&methods, "%s%s", methods.len ? ", " : "", routes[i].method);
+        qr_buf_printf(&methods, "%s%s", methods.len ? ", " : "", qr_routes[i].method);
     }
     QR_TRY(qr_buf_check(&methods, err));
     if (methods.len) {
+        qr_reply_header(reply, "Allow", "%s", methods.data);
         return qr_fail(err, QR_CODE_METHOD_NOT_ALLOWED, "%.*s takes %s", QR_STR_ARG(shown), methods.data);
     }
     return qr_fail(err, QR_CODE_NOT_FOUND, "there is nothing at %.*s", QR_STR_ARG(shown));
@@ -101,11 +110,23 @@ static qr_rc find_route(qr_str method, qr_str path, struct qr_request *request, 
 
 /* ---- the form ---- */
 
-static qr_rc parse_body(qr_str text, const char *fields, json_t **ret_body, qr_err *err)
+/* "application/json", with or without parameters. */
+static bool is_json(const char *content_type)
+{
+    qr_str rest = qr_str_of(content_type);
+    const qr_str type = qr_str_trim(qr_str_split(&rest, ';'));
+    static const char json[] = "application/json";
+    return type.len == strlen(json) && strncasecmp(type.ptr, json, type.len) == 0;
+}
+
+static qr_rc parse_body(const struct quire_request *from, const char *fields, json_t **ret_body, qr_err *err)
 {
     QR_JSON *body = NULL;
+    qr_str text = {from->body, from->body ? from->body_size : 0};
     if (qr_str_trim(text).len == 0) {
         text = QR_STR("{}");
+    } else if (from->content_type && !is_json(from->content_type)) {
+        return qr_fail(err, QR_CODE_UNSUPPORTED_MEDIA_TYPE, "the body must be JSON: Content-Type: application/json");
     }
     QR_TRY(qr_json_parse(text, &QR_JSON_REQUEST_LIMITS, &body, err));
     if (!json_is_object(body)) {
@@ -180,24 +201,46 @@ const char *qr_request_query(const struct qr_request *request, const char *name)
 
 /* ---- the call ---- */
 
-static qr_rc call(struct quire *quire, qr_str method, qr_str target, qr_str body_text, struct qr_reply *reply,
-                  qr_err *err)
+/* As far as can be said before the body has come. */
+static qr_rc enter(struct qr_request *request, const struct qr_route **ret_route, struct qr_reply *reply, qr_err *err)
 {
-    struct qr_request request = {.quire = quire};
-    const struct qr_route *route = NULL;
-    qr_str query = target;
-    const qr_str path = qr_str_split(&query, '?');
-    if (!qr_utf8_valid(target)) {
+    qr_str rest = qr_str_of(request->from->target);
+    if (!qr_utf8_valid(rest)) {
         return qr_fail(err, QR_CODE_BAD_REQUEST, "the path is not UTF-8");
     }
-    QR_TRY(find_route(method, path, &request, &route, err));
+    const qr_str path = qr_str_split(&rest, '?');
+    QR_TRY(find_route(qr_str_of(request->from->method), path, request, reply, ret_route, err));
+    return QR_OK;
+}
+
+static qr_rc call(struct qr_request *request, const struct qr_route **ret_route, struct qr_reply *reply, qr_err *err)
+{
+    const struct quire_request *from = request->from;
+    QR_TRY(enter(request, ret_route, reply, err));
+    const struct qr_route *route = *ret_route;
+    qr_str query = qr_str_of(from->target);
+    (void)qr_str_split(&query, '?');
     QR_JSON *parameters = NULL;
     QR_JSON *body = NULL;
     QR_TRY(parse_query(query, route, &parameters, err));
-    QR_TRY(parse_body(body_text, route->fields, &body, err));
-    request.query = parameters;
-    request.body = body;
-    return route->fn(&request, reply, err);
+    QR_TRY(parse_body(from, route->fields, &body, err));
+    request->query = parameters;
+    request->body = body;
+    const qr_rc rc = route->fn(request, reply, err);
+    request->query = request->body = NULL; /* they end here */
+    return rc;
+}
+
+void qr_reply_header(struct qr_reply *reply, const char *name, const char *format, ...)
+{
+    assert(reply->header_count < QR_REPLY_HEADERS_MAX);
+    struct qr_reply_header *header = &reply->headers[reply->header_count++];
+    header->name = name;
+    va_list args;
+    va_start(args, format);
+    const int len = vsnprintf(header->value, sizeof header->value, format, args);
+    va_end(args);
+    assert(len >= 0 && (size_t)len < sizeof header->value);
 }
 
 qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *err)
@@ -205,17 +248,28 @@ qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *er
     if (!body) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the answer");
     }
-    *reply = (struct qr_reply){status, body};
+    reply->status = status;
+    reply->body = body;
     return QR_OK;
 }
 
-void qr_router_call(struct quire *quire, qr_str method, qr_str target, qr_str body, struct qr_reply *ret_reply)
+static void answer(struct qr_request *request, struct qr_reply *reply)
 {
+    const struct qr_route *route = NULL;
     qr_err err = {0};
-    struct qr_reply reply = {0};
-    if (call(quire, method, target, body, &reply, &err) != QR_OK) {
-        qr_buf_done(&reply.bytes);
-        reply = (struct qr_reply){qr_code_info(err.code)->http_status, qr_json_error(&err, reply.details)};
+    const qr_rc rc = call(request, &route, reply, &err);
+    if (rc != QR_OK) {
+        qr_buf_done(&reply->bytes);
+        reply->status = qr_code_info(err.code)->http_status;
+        reply->body = qr_json_error(&err, reply->details);
+        reply->bytes = (struct qr_buf){0};
+        reply->content_type = NULL;
     }
-    *ret_reply = reply;
+}
+
+void qr_router_call(struct quire *quire, const struct quire_request *request, struct qr_reply *ret_reply)
+{
+    struct qr_request routed = {.quire = quire, .from = request};
+    *ret_reply = (struct qr_reply){0};
+    answer(&routed, ret_reply);
 }

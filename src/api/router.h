@@ -4,10 +4,13 @@
 #include "api/instance.h"
 #include "base/json.h"
 
-enum { QR_ROUTE_PARAMS_MAX = 4 };
+#include <quire/quire.h>
+
+enum { QR_ROUTE_PARAMS_MAX = 4, QR_REPLY_HEADERS_MAX = 6, QR_REPLY_HEADER_SIZE = 160 };
 
 struct qr_request {
     struct quire *quire;
+    const struct quire_request *from;   /* as it came: who asks, conditions, other headers; never NULL */
     qr_str params[QR_ROUTE_PARAMS_MAX]; /* what stands at the {…} of the pattern, in order */
     const json_t *query;                /* the parameters behind the '?', as strings; only those that the route knows */
     const json_t *body;                 /* an object, empty when there was none; only fields that the route knows */
@@ -19,6 +22,11 @@ struct qr_reply {
     json_t *details;     /* of an error, taken from a handler that fails; NULL = none */
     struct qr_buf bytes; /* instead of a body, where content_type is set; taken from the handler */
     const char *content_type;
+    struct qr_reply_header {
+        const char *name;
+        char value[QR_REPLY_HEADER_SIZE];
+    } headers[QR_REPLY_HEADERS_MAX]; /* of an error too; qr_reply_header adds one */
+    size_t header_count;
 };
 
 /* Fills the reply on QR_OK; an error becomes its status and its JSON. */
@@ -33,9 +41,13 @@ struct qr_route {
     const char *doc;
 };
 
+/* All there is; router.c. */
+extern const struct qr_route qr_routes[];
+extern const size_t qr_route_count;
+
 /* Answers a request; the reply's body or bytes are the caller's. No body where there are no bytes: there was no memory even
  * for the error. */
-void qr_router_call(struct quire *quire, qr_str method, qr_str target, qr_str body, struct qr_reply *ret_reply);
+void qr_router_call(struct quire *quire, const struct quire_request *request, struct qr_reply *ret_reply);
 
 /* Whether the path fits the pattern; fills the params. */
 bool qr_route_matches(const char *pattern, qr_str path, qr_str ret_params[static QR_ROUTE_PARAMS_MAX]);
@@ -45,6 +57,10 @@ const char *qr_request_query(const struct qr_request *request, const char *name)
 
 /* Appends the text with its %41 read as A; `bad_request` unless the outcome is text. */
 qr_rc qr_url_decode(struct qr_buf *out, qr_str text, qr_err *err);
+
+/* Says something beside the body, as in qr_reply_header(reply, "ETag", "\"%d\"", 3). The name is borrowed for ever; a value
+ * that is too long is a defect. */
+void qr_reply_header(struct qr_reply *reply, const char *name, const char *format, ...) QR_PRINTF(3, 4);
 
 /* Makes the reply; `body` is taken, NULL is out of memory. */
 qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *err);

@@ -21,10 +21,18 @@ QR_CODE(NOT_FAILED,         "not_failed",         QR_CONFLICT,    409, 3, QR_POL
 QR_CODE(NOT_OPEN,           "not_open",           QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Nothing; it has already ended.")
 QR_CODE(NOT_COMPLETED,      "not_completed",      QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Wait until the item is completed.")
 QR_CODE(NOT_EMPTY,          "not_empty",          QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Confirm that everything in it may go (confirm=true), or delete its items first.")
+QR_CODE(IN_USE,             "in_use",             QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "Give the base that the message names another model first (`quire model use`).")
 QR_CODE(BASE_FAILED,        "base_failed",        QR_CONFLICT,    409, 3, QR_POLICY_FAIL,  "See the base's error, then restore the base.")
 QR_CODE(ENQUEUE_FAILED,     "enqueue_failed",     QR_UNAVAILABLE, 503, 5, QR_POLICY_FAIL,  "Retry the items that failed; those that were accepted go on.")
 QR_CODE(PAYLOAD_TOO_LARGE,  "payload_too_large",  QR_TOO_LARGE,   413, 2, QR_POLICY_FAIL,  "Send less at once; the message states the limit.")
+QR_CODE(UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", QR_INVALID, 415, 2, QR_POLICY_FAIL, "Send the body as the message says, with its Content-Type.")
+QR_CODE(UNAUTHORIZED,       "unauthorized",       QR_DENIED,      401, 3, QR_POLICY_FAIL,  "Send a key that is valid: Authorization: Bearer qk_…. `quire key create` on the server makes one.")
 QR_CODE(FORBIDDEN,          "forbidden",          QR_DENIED,      403, 3, QR_POLICY_FAIL,  "Ask for the permission the message names.")
+QR_CODE(RANGE_NOT_SATISFIABLE, "range_not_satisfiable", QR_INVALID, 416, 2, QR_POLICY_FAIL, "Ask for bytes that there are: Content-Range says how many.")
+QR_CODE(IDEMPOTENCY_MISMATCH, "idempotency_mismatch", QR_INVALID, 422, 2, QR_POLICY_FAIL, "Use another Idempotency-Key: this one was sent with another request.")
+QR_CODE(IDEMPOTENCY_PENDING, "idempotency_pending", QR_CONFLICT, 409, 3, QR_POLICY_FAIL, "Wait for the first request's answer; if its server has ended, look whether it took effect, and use another key.")
+QR_CODE(CROSS_SITE,         "cross_site",         QR_DENIED,      403, 3, QR_POLICY_FAIL,  "Send it from a page of this server, or with a key.")
+QR_CODE(FOREIGN_HOST,       "foreign_host",       QR_DENIED,      421, 3, QR_POLICY_FAIL,  "Use localhost or 127.0.0.1, or list the name in server.hosts.")
 QR_CODE(USAGE,              "usage",              QR_INVALID,     400, 2, QR_POLICY_FAIL,  "See `quire help COMMAND`.")
 
 /* the service */

@@ -271,7 +271,8 @@ static qr_rc make_call(const struct call *call, struct run *run, qr_err *err)
     if (call->read) {
         return qr_db_read(run->db, call->read, run, err);
     }
-    qr_router_call(run->quire, qr_str_of(call->method), qr_str_of(call->target), QR_STR(""), &run->reply);
+    const struct quire_request request = {.method = call->method, .target = call->target, .is_local_owner = 1};
+    qr_router_call(run->quire, &request, &run->reply);
     return QR_OK;
 }
 

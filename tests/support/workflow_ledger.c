@@ -87,7 +87,9 @@ json_t *workflow_call(struct quire *quire, int status, const char *method, const
         workflow_child_require(qr_json_write(body, &text, &err), &err);
     }
     json_decref(body);
-    qr_router_call(quire, qr_str_of(method), qr_str_of(path), qr_buf_str(&text), &reply);
+    const struct quire_request request = {
+        .method = method, .target = path, .body = qr_buf_str(&text).ptr, .body_size = text.len, .is_local_owner = 1};
+    qr_router_call(quire, &request, &reply);
     if (reply.status != status && (status || reply.status >= 500)) {
         char *answer = json_dumps(reply.body, 0);
         workflow_child_fail("%s %s: %d, not %d: %s", method, path, reply.status, status, answer);
