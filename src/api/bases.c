@@ -6,6 +6,7 @@
 #include "base/failpoint.h"
 #include "model/settings.h"
 #include "store/change.h"
+#include "store/members.h"
 #include "workflow/models.h"
 #include "workflow/process.h"
 
@@ -43,11 +44,33 @@ struct view {
     size_t count;
 };
 
+/* Those in which the caller's key has a role. */
+static qr_rc load_own(struct qr_tx *tx, struct view *view, qr_err *err)
+{
+    struct qr_member *members;
+    size_t count;
+    QR_TRY(qr_members_of_key(tx, view->request->caller.key_id, view->after, view->limit + 1, view->arena, &members,
+                             &count, err));
+    view->bases = qr_arena_array(view->arena, count + 1, sizeof *view->bases);
+    if (!view->bases) {
+        return qr_answer_out_of_memory(err);
+    }
+    view->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool found;
+        QR_TRY(qr_base_find(tx, members[i].base_id, view->arena, &found, &view->bases[view->count], err));
+        view->count += found;
+    }
+    return QR_OK;
+}
+
 static qr_rc load_list(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct view *view = arg;
     qr_arena_reset(view->arena);
-    QR_TRY(qr_bases_list(tx, view->after, view->limit + 1, false, view->arena, &view->bases, &view->count, err));
+    QR_TRY(qr_caller_is_member(&view->request->caller)
+               ? load_own(tx, view, err)
+               : qr_bases_list(tx, view->after, view->limit + 1, false, view->arena, &view->bases, &view->count, err));
     view->builds = qr_arena_array(view->arena, view->count + 1, sizeof *view->builds);
     if (!view->builds) {
         return qr_answer_out_of_memory(err);
@@ -136,21 +159,6 @@ qr_rc qr_route_bases_show(const struct qr_request *request, struct qr_reply *rep
 
 /* ---- making ---- */
 
-/* Names stand in paths and on terminals. */
-static qr_rc check_name(const char *name, qr_err *err)
-{
-    const size_t len = strlen(name);
-    if (len == 0 || len > QR_BASE_NAME_BYTES_MAX) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "name has 1 to %d bytes", (int)QR_BASE_NAME_BYTES_MAX);
-    }
-    for (const char *at = name; *at; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7f || *at == '/') {
-            return qr_fail(err, QR_CODE_INVALID_VALUE, "name has no slash and no control characters");
-        }
-    }
-    return QR_OK;
-}
-
 static qr_rc check_settings(const json_t *settings, struct qr_arena *arena, qr_err *err)
 {
     struct qr_settings parsed;
@@ -169,8 +177,9 @@ qr_rc qr_route_bases_add(const struct qr_request *request, struct qr_reply *repl
     if (!name) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "name is missing");
     }
-    QR_TRY(check_name(name, err));
+    QR_TRY(qr_check_name(name, err));
     QR_TRY(check_settings(json_object_get(request->body, "settings"), &arena, err));
+    QR_TRY(qr_access_check_settings(request, NULL, json_object_get(request->body, "settings"), err));
     QR_TRY(qr_field_object(request->body, "", "settings", &arena, &settings, err));
     char id_text[QR_UUID_TEXT_SIZE];
     qr_uuid id;
@@ -214,12 +223,14 @@ static qr_rc merged_settings(const struct set_call *call, const struct qr_base *
                              struct qr_buf *out, qr_err *err)
 {
     QR_JSON *settings = settings_json(base);
+    QR_JSON *old = settings_json(base);
     json_t *patch = json_object_get(call->request->body, "settings");
-    if (!settings) {
+    if (!settings || !old) {
         return qr_answer_out_of_memory(err);
     }
     QR_TRY(merge(settings, patch, err));
     QR_TRY(check_settings(settings, arena, err));
+    QR_TRY(qr_access_check_settings(call->request, old, settings, err));
     return qr_json_write(settings, out, err);
 }
 
@@ -289,7 +300,7 @@ qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *repl
     const json_t *version = json_object_get(request->body, "version"), *settings;
     QR_TRY(qr_field_text(request->body, "", "name", &call.name, err));
     if (call.name) {
-        QR_TRY(check_name(call.name, err));
+        QR_TRY(qr_check_name(call.name, err));
     }
     if (version && (!json_is_integer(version) || json_integer_value(version) < 1)) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "version is a number from 1 on");

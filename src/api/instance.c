@@ -194,7 +194,8 @@ qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_option
     qr_config_init(&quire->config);
     quire->io = options->io ? options->io : qr_io_system();
     quire->clock = options->clock ? options->clock : qr_clock_system();
-    qr_uuid_gen_init(&quire->ids, quire->clock, options->rand ? options->rand : qr_rand_system());
+    quire->rand = options->rand ? options->rand : qr_rand_system();
+    qr_uuid_gen_init(&quire->ids, quire->clock, quire->rand);
     qr_mutex_init(&quire->work_lock);
     quire->lock.fd = -1;
     const qr_rc rc = open_parts(quire, options, err);

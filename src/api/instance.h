@@ -18,6 +18,7 @@ struct quire {
     struct qr_config config;
     const struct qr_io *io;
     const struct qr_clock *clock;
+    struct qr_rand *rand;
     struct qr_uuid_gen ids;
     struct qr_file_lock lock; /* not held on PostgreSQL */
     struct qr_db *db;
@@ -33,6 +34,7 @@ struct quire {
     char *artifact_dir, *index_dir, *work_dir; /* NULL on PostgreSQL, where the database holds everything */
     char id[QR_UUID_TEXT_SIZE];                /* of this body of data, the same since its first opening */
     char created_at[QR_TIME_TEXT_SIZE];
+    _Atomic uint64_t audit_lost; /* lines that could not be written; api/audit.h */
 };
 
 struct qr_instance_options {

@@ -11,6 +11,10 @@ qr_rc qr_json_item(struct qr_tx *tx, const struct qr_item *item, struct qr_arena
 qr_rc qr_item_shown_status(struct qr_tx *tx, const struct qr_item *item, struct qr_arena *arena,
                            enum qr_item_status *ret_status, qr_err *err);
 
+/* Adds, and answers with the items: {"items": […]}. */
+qr_rc qr_add_and_answer(const struct qr_request *request, const struct qr_add *add, struct qr_arena *arena,
+                        struct qr_reply *reply, qr_err *err);
+
 /* Runs the read and answers with the body it made. */
 struct qr_item_answer {
     const struct qr_request *request;

@@ -190,6 +190,17 @@ static qr_rc read_request(const json_t *body, struct qr_arena *arena, struct qr_
     return QR_OK;
 }
 
+/* Paths are of the machine that serves (KEY-7). */
+static qr_rc check_paths(const struct qr_request *request, const struct qr_add *add, qr_err *err)
+{
+    for (size_t i = 0; i < add->count; i++) {
+        if (add->items[i].type == QR_ITEM_FILE || add->items[i].type == QR_ITEM_DIRECTORY) {
+            QR_TRY(qr_access_check_path(request, add->items[i].source, err));
+        }
+    }
+    return QR_OK;
+}
+
 /* ---- the answer ---- */
 
 struct result {
@@ -239,22 +250,29 @@ static json_t *result_json(struct quire *quire, const struct qr_added *added, si
     return json_pack("{s:o}", "items", result.items);
 }
 
-qr_rc qr_route_items_add(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+qr_rc qr_add_and_answer(const struct qr_request *request, const struct qr_add *add, struct qr_arena *arena,
+                        struct qr_reply *reply, qr_err *err)
 {
-    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
-    qr_arena_init(&arena, 0);
-    struct qr_add add = {0};
     struct qr_added *added = NULL;
-    QR_TRY(read_request(request->body, &arena, &add, err));
-    QR_TRY(qr_request_base_id(request, &add.base_id, err));
     qr_err failure = {0};
-    const qr_rc rc = qr_workflow_add(&request->quire->workflow, &add, &arena, &added, &failure);
+    const qr_rc rc = qr_workflow_add(&request->quire->workflow, add, arena, &added, &failure);
     if (rc != QR_OK && failure.code == QR_CODE_ENQUEUE_FAILED) {
-        reply->details = result_json(request->quire, added, add.count); /* ADD-4 */
+        reply->details = result_json(request->quire, added, add->count); /* ADD-4 */
     }
     if (rc != QR_OK) {
         *err = failure;
         return rc;
     }
-    return qr_reply_with(reply, 202, result_json(request->quire, added, add.count), err);
+    return qr_reply_with(reply, 202, result_json(request->quire, added, add->count), err);
+}
+
+qr_rc qr_route_items_add(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct qr_add add = {0};
+    QR_TRY(read_request(request->body, &arena, &add, err));
+    QR_TRY(check_paths(request, &add, err));
+    QR_TRY(qr_request_base_id(request, &add.base_id, err));
+    return qr_add_and_answer(request, &add, &arena, reply, err);
 }

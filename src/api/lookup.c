@@ -3,12 +3,32 @@
 
 enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 200 };
 
+qr_rc qr_check_name(const char *name, qr_err *err)
+{
+    const size_t len = strlen(name);
+    if (len == 0 || len > QR_BASE_NAME_BYTES_MAX) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "name has 1 to %d bytes", (int)QR_BASE_NAME_BYTES_MAX);
+    }
+    for (const char *at = name; *at; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f || *at == '/') {
+            return qr_fail(err, QR_CODE_INVALID_VALUE, "name has no slash and no control characters");
+        }
+    }
+    return QR_OK;
+}
+
 qr_rc qr_answer_out_of_memory(qr_err *err)
 {
     return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the answer");
 }
 
 /* ---- what the path names ---- */
+
+qr_rc qr_base_unknown(qr_str name, qr_err *err)
+{
+    return qr_fail(err, QR_CODE_NOT_FOUND, "there is no base %.*s",
+                   QR_STR_ARG(qr_utf8_prefix(name, QR_BASE_NAME_BYTES_MAX)));
+}
 
 qr_rc qr_find_base(struct qr_tx *tx, qr_str name, struct qr_arena *arena, struct qr_base *ret_base, qr_err *err)
 {
@@ -21,9 +41,7 @@ qr_rc qr_find_base(struct qr_tx *tx, qr_str name, struct qr_arena *arena, struct
     if (!found) {
         QR_TRY(qr_base_find_name(tx, name, arena, &found, ret_base, err));
     }
-    return found ? QR_OK
-                 : qr_fail(err, QR_CODE_NOT_FOUND, "there is no base %.*s",
-                           QR_STR_ARG(qr_utf8_prefix(name, QR_BASE_NAME_BYTES_MAX)));
+    return found ? QR_OK : qr_base_unknown(name, err);
 }
 
 qr_rc qr_request_base(struct qr_tx *tx, const struct qr_request *request, struct qr_arena *arena,

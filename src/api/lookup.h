@@ -11,6 +11,8 @@ qr_rc qr_request_base(struct qr_tx *tx, const struct qr_request *request, struct
                       struct qr_base *ret_base, qr_err *err);
 /* The base of that id, or of that name. */
 qr_rc qr_find_base(struct qr_tx *tx, qr_str name, struct qr_arena *arena, struct qr_base *ret_base, qr_err *err);
+/* `not_found`: one that does not exist, or none of the caller's, which must look alike (KEY-4). */
+qr_rc qr_base_unknown(qr_str name, qr_err *err);
 /* The same in a read of its own, for the id alone. */
 qr_rc qr_request_base_id(const struct qr_request *request, qr_uuid *ret_id, qr_err *err);
 /* The item of the path's second {…}: an id, or a beginning of it that no other item of the base has. `not_found` also for one
@@ -38,5 +40,8 @@ qr_rc qr_field_bool(const json_t *object, const char *where, const char *name, b
 /* An object as JSON text in the arena; NULL when it is absent. */
 qr_rc qr_field_object(const json_t *object, const char *where, const char *name, struct qr_arena *arena,
                       const char **ret_text, qr_err *err);
+
+/* Of a base or a model: names stand in paths and on terminals. */
+qr_rc qr_check_name(const char *name, qr_err *err);
 
 qr_rc qr_answer_out_of_memory(qr_err *err);

@@ -1,61 +1,92 @@
 /* Owns the table of routes, and what is the same for all of them: the search in it, the body's form, errors as JSON. */
 #include "api/router.h"
 
+#include "api/audit.h"
+#include "base/secret.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
 
 const struct qr_route qr_routes[] = {
-    {"POST", "/api/v1/check", qr_route_check, "", "repair limit", "Looks through everything stored for damage."},
-    {"GET", "/api/v1/cache", qr_route_cache_show, "", "", "How much the vector cache holds."},
+    {"POST", "/api/v1/check", qr_route_check, "", "repair limit", "Looks through everything stored for damage.",
+     QR_RIGHT_ADMIN},
+    {"GET", "/api/v1/cache", qr_route_cache_show, "", "", "How much the vector cache holds.", QR_RIGHT_ADMIN},
     {"POST", "/api/v1/cache/prune", qr_route_cache_prune, "", "to_bytes",
-     "Evicts vectors that no base uses, down to a size."},
-    {"GET", "/api/v1/bases", qr_route_bases_list, "limit cursor", "", "Bases, oldest first."},
-    {"POST", "/api/v1/bases", qr_route_bases_add, "", "name settings", "Makes a base."},
-    {"GET", "/api/v1/bases/{b}", qr_route_bases_show, "", "", "One base."},
+     "Evicts vectors that no base uses, down to a size.", QR_RIGHT_ADMIN},
+    {"GET", "/api/v1/bases", qr_route_bases_list, "limit cursor", "", "Bases, oldest first.", QR_RIGHT_KEY},
+    {"POST", "/api/v1/bases", qr_route_bases_add, "", "name settings", "Makes a base.", QR_RIGHT_ADMIN},
+    {"GET", "/api/v1/bases/{b}", qr_route_bases_show, "", "", "One base.", QR_RIGHT_VIEWER},
     {"PATCH", "/api/v1/bases/{b}", qr_route_bases_set, "", "name settings version dry_run",
-     "Renames a base, changes settings."},
-    {"DELETE", "/api/v1/bases/{b}", qr_route_bases_delete, "confirm", "", "Deletes a base with everything in it."},
-    {"POST", "/api/v1/bases/{b}/restore", qr_route_bases_restore, "", "", "Makes a failed base work again."},
+     "Renames a base, changes settings.", QR_RIGHT_OWNER},
+    {"DELETE", "/api/v1/bases/{b}", qr_route_bases_delete, "confirm", "", "Deletes a base with everything in it.",
+     QR_RIGHT_OWNER},
+    {"POST", "/api/v1/bases/{b}/restore", qr_route_bases_restore, "", "", "Makes a failed base work again.",
+     QR_RIGHT_OWNER},
     {"POST", "/api/v1/bases/{b}/search", qr_route_base_search, "",
      "query mode top_k threshold filter context merge diversity rerank explain",
-     "Finds passages by words, by vectors or by both."},
+     "Finds passages by words, by vectors or by both.", QR_RIGHT_VIEWER},
     {"POST", "/api/v1/search", qr_route_search, "",
      "base_ids query mode top_k threshold filter context merge diversity rerank explain",
-     "The same in several bases, as if they were one."},
+     "The same in several bases, as if they were one.", QR_RIGHT_VIEWER},
     {"GET", "/api/v1/bases/{b}/items", qr_route_items_list, "limit cursor parent status type q source sort", "",
-     "Items of a base."},
-    {"POST", "/api/v1/bases/{b}/items", qr_route_items_add, "", "items process on_conflict", "Adds items."},
-    {"POST", "/api/v1/bases/{b}/items/delete", qr_route_items_delete, "", "ids", "Deletes items."},
-    {"POST", "/api/v1/bases/{b}/items/reindex", qr_route_items_reindex, "", "ids dry_run", "Builds items anew."},
-    {"POST", "/api/v1/bases/{b}/items/retry", qr_route_items_retry, "", "ids", "Tries failed items again."},
-    {"POST", "/api/v1/bases/{b}/items/refresh", qr_route_items_refresh, "", "ids", "Looks at the sources again."},
-    {"GET", "/api/v1/bases/{b}/items/{i}", qr_route_items_show, "", "", "One item."},
+     "Items of a base.", QR_RIGHT_VIEWER},
+    {"POST", "/api/v1/bases/{b}/items", qr_route_items_add, "", "items process on_conflict", "Adds items.",
+     QR_RIGHT_EDITOR},
+    {"POST", "/api/v1/bases/{b}/items/delete", qr_route_items_delete, "", "ids", "Deletes items.", QR_RIGHT_EDITOR},
+    {"POST", "/api/v1/bases/{b}/items/reindex", qr_route_items_reindex, "", "ids dry_run", "Builds items anew.",
+     QR_RIGHT_EDITOR},
+    {"POST", "/api/v1/bases/{b}/items/retry", qr_route_items_retry, "", "ids", "Tries failed items again.",
+     QR_RIGHT_EDITOR},
+    {"POST", "/api/v1/bases/{b}/items/refresh", qr_route_items_refresh, "", "ids", "Looks at the sources again.",
+     QR_RIGHT_EDITOR},
+    {"GET", "/api/v1/bases/{b}/items/{i}", qr_route_items_show, "", "", "One item.", QR_RIGHT_VIEWER},
     {"PATCH", "/api/v1/bases/{b}/items/{i}", qr_route_items_set, "", "name attributes enabled",
-     "Changes what is said about an item."},
+     "Changes what is said about an item.", QR_RIGHT_EDITOR},
     {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "", "",
-     "The canonical text of an item."},
-    {"PUT", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_set, "", "content", "New content of an item."},
-    {"GET", "/api/v1/bases/{b}/items/{i}/raw", qr_route_raw, "offset limit", "", "The original bytes of an item."},
+     "The canonical text of an item.", QR_RIGHT_VIEWER},
+    {"PUT", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_set, "", "content", "New content of an item.",
+     QR_RIGHT_EDITOR},
+    {"GET", "/api/v1/bases/{b}/items/{i}/raw", qr_route_raw, "offset limit", "", "The original bytes of an item.",
+     QR_RIGHT_VIEWER},
     {"GET", "/api/v1/bases/{b}/items/{i}/totals", qr_route_totals, "chunks", "",
-     "How much is in an item, at any depth."},
-    {"GET", "/api/v1/bases/{b}/items/{i}/chunks", qr_route_chunks, "limit cursor", "", "The chunks of an item."},
-    {"GET", "/api/v1/bases/{b}/items/{i}/assets", qr_route_assets, "", "", "Pictures and tables of an item."},
-    {"GET", "/api/v1/bases/{b}/items/{i}/events", qr_route_item_events, "", "", "What happened to an item."},
+     "How much is in an item, at any depth.", QR_RIGHT_VIEWER},
+    {"GET", "/api/v1/bases/{b}/items/{i}/chunks", qr_route_chunks, "limit cursor", "", "The chunks of an item.",
+     QR_RIGHT_VIEWER},
+    {"GET", "/api/v1/bases/{b}/items/{i}/assets", qr_route_assets, "", "", "Pictures and tables of an item.",
+     QR_RIGHT_VIEWER},
+    {"GET", "/api/v1/bases/{b}/items/{i}/events", qr_route_item_events, "", "", "What happened to an item.",
+     QR_RIGHT_VIEWER},
     {"POST", "/api/v1/knowledge-spaces/{b}/process", qr_route_process, "",
      "process_new_documents chunk_processed_documents analyze_assets index_new_chunks level_gate",
-     "Takes what is idle through the stages that are asked for."},
-    {"GET", "/api/v1/bases/{b}/runs", qr_route_runs_list, "limit cursor", "", "Runs of a base, newest first."},
-    {"GET", "/api/v1/runs/{r}", qr_route_run_show, "", "", "One run, with counters for each stage."},
-    {"POST", "/api/v1/runs/{r}/cancel", qr_route_run_cancel, "", "", "Ends a run; its items rest."},
-    {"GET", "/api/v1/jobs", qr_route_jobs_list, "limit cursor state queue type base item", "", "Jobs, newest first."},
-    {"GET", "/api/v1/jobs/{j}", qr_route_jobs_show, "", "", "One job, its history, and why it waits."},
-    {"POST", "/api/v1/jobs/{j}/cancel", qr_route_jobs_cancel, "", "", "Cancels an open job."},
-    {"POST", "/api/v1/jobs/{j}/retry", qr_route_jobs_retry, "", "", "Adds a failed or cancelled job once more."},
-    {"GET", "/api/v1/queues", qr_route_queues_list, "", "", "The queues and how much is in them."},
-    {"POST", "/api/v1/queues/{q}/pause", qr_route_queues_pause, "", "", "Begins no more jobs of the queue."},
-    {"POST", "/api/v1/queues/{q}/resume", qr_route_queues_resume, "", "", "Begins jobs of the queue again."},
+     "Takes what is idle through the stages that are asked for.", QR_RIGHT_EDITOR},
+    {"GET", "/api/v1/bases/{b}/runs", qr_route_runs_list, "limit cursor", "", "Runs of a base, newest first.",
+     QR_RIGHT_VIEWER},
+    {"GET", "/api/v1/runs/{r}", qr_route_run_show, "", "", "One run, with counters for each stage.", QR_RIGHT_VIEWER},
+    {"POST", "/api/v1/runs/{r}/cancel", qr_route_run_cancel, "", "", "Ends a run; its items rest.", QR_RIGHT_EDITOR},
+    {"GET", "/api/v1/jobs", qr_route_jobs_list, "limit cursor state queue type base item", "", "Jobs, newest first.",
+     QR_RIGHT_ADMIN},
+    {"GET", "/api/v1/jobs/{j}", qr_route_jobs_show, "", "", "One job, its history, and why it waits.", QR_RIGHT_ADMIN},
+    {"POST", "/api/v1/jobs/{j}/cancel", qr_route_jobs_cancel, "", "", "Cancels an open job.", QR_RIGHT_ADMIN},
+    {"POST", "/api/v1/jobs/{j}/retry", qr_route_jobs_retry, "", "", "Adds a failed or cancelled job once more.",
+     QR_RIGHT_ADMIN},
+    {"GET", "/api/v1/queues", qr_route_queues_list, "", "", "The queues and how much is in them.", QR_RIGHT_ADMIN},
+    {"POST", "/api/v1/queues/{q}/pause", qr_route_queues_pause, "", "", "Begins no more jobs of the queue.",
+     QR_RIGHT_ADMIN},
+    {"POST", "/api/v1/queues/{q}/resume", qr_route_queues_resume, "", "", "Begins jobs of the queue again.",
+     QR_RIGHT_ADMIN},
+    {"GET", "/api/v1/keys", qr_route_keys_list, "limit cursor", "", "Keys, oldest first.", QR_RIGHT_ADMIN},
+    {"POST", "/api/v1/keys", qr_route_keys_add, "", "name admin roles expires_in_s", "Makes a key.", QR_RIGHT_ADMIN},
+    {"DELETE", "/api/v1/keys/{k}", qr_route_keys_delete, "", "", "Ends a key.", QR_RIGHT_ADMIN},
+    {"POST", "/api/v1/keys/{k}/rotate", qr_route_keys_rotate, "", "grace_s", "Gives a key another secret.",
+     QR_RIGHT_ADMIN},
+    {"GET", "/api/v1/bases/{b}/members", qr_route_members_list, "limit cursor", "", "Keys that have a role in a base.",
+     QR_RIGHT_OWNER},
+    {"PUT", "/api/v1/bases/{b}/members/{k}", qr_route_members_set, "", "role", "Gives a key a role in a base.",
+     QR_RIGHT_OWNER},
+    {"DELETE", "/api/v1/bases/{b}/members/{k}", qr_route_members_delete, "", "", "Takes a key's role in a base away.",
+     QR_RIGHT_OWNER},
 };
 
 const size_t qr_route_count = QR_COUNT(qr_routes);
@@ -210,7 +241,7 @@ static qr_rc enter(struct qr_request *request, const struct qr_route **ret_route
     }
     const qr_str path = qr_str_split(&rest, '?');
     QR_TRY(find_route(qr_str_of(request->from->method), path, request, reply, ret_route, err));
-    return QR_OK;
+    return qr_access_enter(request, *ret_route, err);
 }
 
 static qr_rc call(struct qr_request *request, const struct qr_route **ret_route, struct qr_reply *reply, qr_err *err)
@@ -224,6 +255,7 @@ static qr_rc call(struct qr_request *request, const struct qr_route **ret_route,
     QR_JSON *body = NULL;
     QR_TRY(parse_query(query, route, &parameters, err));
     QR_TRY(parse_body(from, route->fields, &body, err));
+    QR_TRY(qr_access_check_named(request, route, body, err));
     request->query = parameters;
     request->body = body;
     const qr_rc rc = route->fn(request, reply, err);
@@ -260,10 +292,17 @@ static void answer(struct qr_request *request, struct qr_reply *reply)
     const qr_rc rc = call(request, &route, reply, &err);
     if (rc != QR_OK) {
         qr_buf_done(&reply->bytes);
+        qr_secret_hide(err.msg); /* KEY-9: one that was sent in the wrong place */
         reply->status = qr_code_info(err.code)->http_status;
         reply->body = qr_json_error(&err, reply->details);
         reply->bytes = (struct qr_buf){0};
         reply->content_type = NULL;
+    }
+    if (err.code == QR_CODE_UNAUTHORIZED) {
+        qr_reply_header(reply, "WWW-Authenticate", "Bearer realm=\"quire\"");
+    }
+    if (route) {
+        qr_audit_note(request, route, reply);
     }
 }
 

@@ -1,6 +1,7 @@
 /* Requests to routes. A route group is one file of src/api/ with its handlers; router.c has the one table of them. */
 #pragma once
 
+#include "api/access.h"
 #include "api/instance.h"
 #include "base/json.h"
 
@@ -11,6 +12,8 @@ enum { QR_ROUTE_PARAMS_MAX = 4, QR_REPLY_HEADERS_MAX = 6, QR_REPLY_HEADER_SIZE =
 struct qr_request {
     struct quire *quire;
     const struct quire_request *from;   /* as it came: who asks, conditions, other headers; never NULL */
+    struct qr_caller caller;            /* who asks, once api/access.h has found out */
+    char base_id[QR_UUID_TEXT_SIZE];    /* what params[0] names then, where it is a base and was decided about */
     qr_str params[QR_ROUTE_PARAMS_MAX]; /* what stands at the {…} of the pattern, in order */
     const json_t *query;                /* the parameters behind the '?', as strings; only those that the route knows */
     const json_t *body;                 /* an object, empty when there was none; only fields that the route knows */
@@ -39,6 +42,7 @@ struct qr_route {
     const char *query;  /* parameters that it takes behind a '?', separated by spaces */
     const char *fields; /* that the body may have, separated by spaces */
     const char *doc;
+    enum qr_right needs; /* of whoever asks, in the base that the request is about; api/access.h */
 };
 
 /* All there is; router.c. */
@@ -78,4 +82,6 @@ qr_route_fn qr_route_content_show, qr_route_content_set, qr_route_raw, qr_route_
     qr_route_assets, qr_route_item_events;
 qr_route_fn qr_route_items_delete, qr_route_items_reindex, qr_route_items_retry, qr_route_items_refresh;
 qr_route_fn qr_route_base_search, qr_route_search;
+qr_route_fn qr_route_keys_list, qr_route_keys_add, qr_route_keys_delete, qr_route_keys_rotate;
+qr_route_fn qr_route_members_list, qr_route_members_set, qr_route_members_delete;
 qr_route_fn qr_route_process, qr_route_run_show, qr_route_run_cancel, qr_route_runs_list;

@@ -7,7 +7,9 @@
 
 /* clang-format off */
 #define QR_KEY_PATH(id, name, text, doc)                      QR_KEY(id, name, QR_TYPE_PATH,    text, 0,      0,   0,   "",   "",      false,  doc)
+#define QR_KEY_TEXT(id, name, text, allowed, doc)             QR_KEY(id, name, QR_TYPE_STRING,  text, 0,      0,   0,   "",   allowed, false,  doc)
 #define QR_KEY_SECRET(id, name, text, allowed, doc)           QR_KEY(id, name, QR_TYPE_STRING,  text, 0,      0,   0,   "",   allowed, true,   doc)
+#define QR_KEY_TEXT(id, name, text, allowed, doc)             QR_KEY(id, name, QR_TYPE_STRING,  text, 0,      0,   0,   "",   allowed, false,  doc)
 #define QR_KEY_INTEGER(id, name, number, min, max, unit, doc) QR_KEY(id, name, QR_TYPE_INTEGER, "",   number, min, max, unit, "",      false,  doc)
 #define QR_KEY_SIZE(id, name, number, min, max, doc)          QR_KEY(id, name, QR_TYPE_SIZE,    "",   number, min, max, "",   "",      false,  doc)
 #define QR_KEY_ENUM(id, name, text, choices, doc)             QR_KEY(id, name, QR_TYPE_ENUM,    text, 0,      0,   0,   "",   choices, false,  doc)
@@ -42,9 +44,13 @@ QR_KEY_INTEGER(SEARCH_MODEL_WAIT_MS, "search.model_wait_ms", 3000, 1, 600000, "m
     "So long a search waits for the embedding model to read its query; then it answers by words alone, and says so.")
 QR_KEY_SIZE(SEARCH_VECTOR_MEMORY, "search.vector_memory", 256 << 20, 0, INT64_C(1024) << 30,
     "SQLite: vectors of the bases that are searched are kept in memory up to this size, those used last; a base that does not fit is searched in its file, which takes longer and finds the same.")
+QR_KEY_TEXT(SERVER_IMPORT_ROOTS, "server.import_roots", "none", "none, or absolute paths with a colon between two",
+    "Folders of this machine from which keys may add files and folders by their path. The local owner may add any.")
 /* clang-format on */
 
+#undef QR_KEY_TEXT
 #undef QR_KEY_PATH
+#undef QR_KEY_TEXT
 #undef QR_KEY_SECRET
 #undef QR_KEY_INTEGER
 #undef QR_KEY_SIZE

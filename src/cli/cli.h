@@ -72,6 +72,7 @@ int cmd_config(struct cli *cli);
 int cmd_eval(struct cli *cli);
 int cmd_help(struct cli *cli);
 int cmd_jobs(struct cli *cli);
+int cmd_key(struct cli *cli);
 int cmd_cache(struct cli *cli);
 int cmd_cat(struct cli *cli);
 int cmd_ls(struct cli *cli);

@@ -159,6 +159,25 @@ const struct cli_command cli_commands[] = {
         .run = cmd_jobs,
     },
     {
+        .name = "key",
+        .args = "create|ls|rm|rotate [NAME]",
+        .args_max = 2,
+        .doc = "Makes, lists, ends and renews the keys of those who ask over the network.",
+        .details =
+            "create prints the secret, once: it is kept nowhere. Who sends it (Authorization: Bearer qk_…) may do what "
+            "the key's roles say, or with --admin everything. Once there is a key, the port asks for one. rotate "
+            "gives a key another secret, and the old one ends; rm ends a key at once. A key is named by its name or "
+            "its id.",
+        .options =
+            {
+                {"--role", "BASE=ROLE", "create: viewer, editor or owner in a base; may be repeated.", true},
+                {"--admin", NULL, "create: may do everything in all bases."},
+                {"--days", "N", "create: ends by itself after so many days."},
+                {"--grace", "SECONDS", "rotate: so long the old secret is still good. Default: 0."},
+            },
+        .run = cmd_key,
+    },
+    {
         .name = "ls",
         .args = "[ITEM]",
         .args_max = 1,

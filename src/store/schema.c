@@ -198,6 +198,24 @@ const struct qr_migration qr_schema_migrations[] = {
         /* store/models.h */
         .sql = "ALTER TABLE embedding_model ADD COLUMN texts_a_minute INTEGER NOT NULL DEFAULT 0;",
     },
+    {
+        .name = "keys",
+        /* store/keys.h, store/members.h. Of a secret only its hash. A key that was ended stays for a while, so that its name in
+         * the audit log means something. */
+        .sql = "CREATE TABLE api_key (id BLOB PRIMARY KEY, name TEXT NOT NULL, is_admin INTEGER NOT NULL, "
+               "created_at INTEGER NOT NULL, used_at INTEGER NOT NULL DEFAULT 0, "
+               "expires_at INTEGER NOT NULL DEFAULT 0, revoked_at INTEGER NOT NULL DEFAULT 0) STRICT;"
+               "CREATE UNIQUE INDEX api_key_name ON api_key (name) WHERE revoked_at = 0;"
+               "CREATE TABLE key_secret (hash BLOB PRIMARY KEY, prefix TEXT NOT NULL, "
+               "key_id BLOB NOT NULL REFERENCES api_key (id) ON DELETE CASCADE, "
+               "ends_at INTEGER NOT NULL DEFAULT 0) STRICT;"
+               "CREATE INDEX key_secret_prefix ON key_secret (prefix);"
+               "CREATE INDEX key_secret_key ON key_secret (key_id);"
+               "CREATE TABLE member (base_id BLOB NOT NULL REFERENCES base (id) ON DELETE CASCADE, "
+               "key_id BLOB NOT NULL REFERENCES api_key (id) ON DELETE CASCADE, role INTEGER NOT NULL, "
+               "added_at INTEGER NOT NULL, PRIMARY KEY (base_id, key_id)) STRICT;"
+               "CREATE INDEX member_key ON member (key_id, base_id);",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

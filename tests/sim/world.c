@@ -249,7 +249,8 @@ static void close_databases(int process)
 
 static char *template_bytes;
 static size_t template_len;
-static struct qr_migration migrations[16];
+enum { MIGRATIONS_MAX = 64 };
+static struct qr_migration migrations[MIGRATIONS_MAX];
 static struct qr_io io;
 
 static int sync_nothing(const struct qr_io *self QR_UNUSED, int fd QR_UNUSED)

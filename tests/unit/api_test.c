@@ -261,8 +261,8 @@ enum { RUNS_A_LOOK = 10 };
 
 static void remove_data(const char *dir)
 {
-    static const char *const names[] = {"quire.db", "quire.db-wal", "quire.db-shm", "quire.lock",
-                                        "index",    "artifacts",    "work"};
+    static const char *const names[] = {"quire.db",  "quire.db-wal", "quire.db-shm", "quire.lock",
+                                        "audit.log", "index",        "artifacts",    "work"};
     for (size_t i = 0; i < QR_COUNT(names); i++) {
         char path[512];
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);

@@ -1,0 +1,116 @@
+/* What is this machine's: paths, programs, variables. A key is somebody elsewhere, who must reach none of them through us. */
+#include "api/access.h"
+
+#include "api/router.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* ---- paths ---- */
+
+static void free_path(char **path)
+{
+    free(*path); /* NOLINT: realpath's own memory */
+}
+
+static qr_rc refuse_path(qr_err *err)
+{
+    return qr_fail(err, QR_CODE_FORBIDDEN,
+                   "paths of the server are for its local owner, and below server.import_roots for others");
+}
+
+static bool is_below(qr_str path, qr_str root)
+{
+    if (root.len > 1 && root.ptr[root.len - 1] == '/') {
+        root.len--;
+    }
+    return qr_str_starts_with(path, root) && (path.len == root.len || root.len == 1 || path.ptr[root.len] == '/');
+}
+
+/* Roots are resolved each time: they may be links, and may be mounted later. One that is not there allows nothing. */
+static bool is_below_a_root(qr_str path, qr_str roots)
+{
+    while (roots.len) {
+        char text[QR_CONFIG_VALUE_BYTES_MAX + 1];
+        const qr_str root = qr_str_trim(qr_str_split(&roots, ':'));
+        memcpy(text, root.ptr, root.len);
+        text[root.len] = '\0';
+        QR_CLEANUP(free_path) char *resolved = root.len && root.ptr[0] == '/' ? realpath(text, NULL) : NULL;
+        if (resolved && is_below(path, qr_str_of(resolved))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+qr_rc qr_access_check_path(const struct qr_request *request, qr_str path, qr_err *err)
+{
+    if (request->caller.right >= QR_RIGHT_LOCAL) {
+        return QR_OK;
+    }
+    char text[PATH_MAX];
+    if (path.len >= sizeof text) {
+        return refuse_path(err);
+    }
+    memcpy(text, path.ptr, path.len);
+    text[path.len] = '\0';
+    QR_CLEANUP(free_path) char *resolved = realpath(text, NULL);
+    const qr_str roots = qr_str_of(qr_config_text(&request->quire->config, QR_CONFIG_SERVER_IMPORT_ROOTS));
+    return resolved && is_below_a_root(qr_str_of(resolved), roots) ? QR_OK : refuse_path(err);
+}
+
+/* ---- settings ---- */
+
+/* Fields of settings that name something of this machine, and who may. */
+static const struct {
+    const char *name;
+    enum qr_right needs;
+} machine_fields[] = {
+    {"argv", QR_RIGHT_LOCAL},         /* a program that is run */
+    {"api_key_file", QR_RIGHT_LOCAL}, /* a file whose content is sent */
+    {"api_key_env", QR_RIGHT_ADMIN},  /* a variable whose content is sent */
+};
+
+static enum qr_right needed_for(const json_t *object)
+{
+    enum qr_right needed = QR_RIGHT_OPEN;
+    for (size_t i = 0; i < QR_COUNT(machine_fields); i++) {
+        if (json_object_get(object, machine_fields[i].name)) {
+            needed = QR_MAX(needed, machine_fields[i].needs);
+        }
+    }
+    return needed;
+}
+
+/* An object with such a field stays as it is, or somebody who may changes it: a key that stays and is sent to another address
+ * would be no better. */
+static enum qr_right needed_for_change(const json_t *old, const json_t *new_settings)
+{
+    const char *name;
+    json_t *value;
+    if (json_equal(old, new_settings)) {
+        return QR_RIGHT_OPEN;
+    }
+    enum qr_right needed = needed_for(new_settings);
+    json_object_foreach((json_t *)new_settings, name, value)
+    {
+        if (json_is_object(value)) { /* as deep as settings are, which was checked */
+            const enum qr_right inside = needed_for_change(json_object_get(old, name), value);
+            needed = QR_MAX(needed, inside);
+        }
+    }
+    return needed;
+}
+
+qr_rc qr_access_check_settings(const struct qr_request *request, const json_t *old, const json_t *new_settings,
+                               qr_err *err)
+{
+    const enum qr_right needed = needed_for_change(old, new_settings);
+    if (request->caller.right >= needed) {
+        return QR_OK;
+    }
+    return qr_fail(err, QR_CODE_FORBIDDEN,
+                   needed == QR_RIGHT_LOCAL
+                       ? "settings with argv or api_key_file are changed by the local owner of the server only"
+                       : "settings with api_key_env are changed with an admin key only");
+}
