@@ -6,6 +6,7 @@
 
 struct cache_view {
     struct qr_vector_totals totals;
+    struct qr_vector_count count;
     struct qr_vector_round round;
 };
 
@@ -13,6 +14,7 @@ static qr_rc load_view(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct cache_view *view = arg;
     QR_TRY(qr_vector_totals(tx, &view->totals, err));
+    QR_TRY(qr_vector_count_load(tx, &view->count, err));
     return qr_round_load(tx, &view->round, err);
 }
 
@@ -42,10 +44,13 @@ static qr_rc load_cache_json(struct quire *quire, json_t **ret_json, qr_err *err
 {
     struct cache_view view;
     QR_TRY(qr_db_read(quire->db, load_view, &view, err));
-    *ret_json = json_pack("{s:I, s:I, s:I, s:o, s:o}", "entries", (json_int_t)view.totals.count, "bytes",
+    const int64_t hits = view.count.hits + atomic_load(&quire->counts.hits);
+    const int64_t misses = view.count.misses + atomic_load(&quire->counts.misses);
+    *ret_json = json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "entries", (json_int_t)view.totals.count, "bytes",
                           (json_int_t)view.totals.size_bytes, "limit_bytes",
-                          (json_int_t)qr_config_number(&quire->config, QR_CONFIG_CACHE_VECTOR_LIMIT), "pruning",
-                          pruning_json(&view.round), "last_prune", last_json(&view.round));
+                          (json_int_t)qr_config_number(&quire->config, QR_CONFIG_CACHE_VECTOR_LIMIT), "hits",
+                          (json_int_t)hits, "misses", (json_int_t)misses, "pruning", pruning_json(&view.round),
+                          "last_prune", last_json(&view.round));
     return *ret_json ? QR_OK : qr_answer_out_of_memory(err);
 }
 

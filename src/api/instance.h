@@ -7,6 +7,7 @@
 #include "base/uuid.h"
 #include "db/db.h"
 #include "embed/providers.h"
+#include "handler/vector_counts.h"
 #include "index/index.h"
 #include "remote/endpoint.h"
 #include "search/visible.h"
@@ -24,10 +25,11 @@ struct quire {
     struct qr_db *db;
     struct qr_artifacts artifacts;
     struct qr_index_set *index;
-    struct qr_visible_memory *visible; /* of searches */
-    struct qr_endpoints *endpoints;    /* servers elsewhere that it works with */
-    struct qr_providers *providers;    /* embedding models */
-    _Atomic bool are_refused_left;     /* jobs that wait for an endpoint that answers again; api/refused.h */
+    struct qr_visible_memory *visible;   /* of searches */
+    struct qr_endpoints *endpoints;      /* servers elsewhere that it works with */
+    struct qr_providers *providers;      /* embedding models */
+    struct qr_vector_counts counts;      /* of the vector cache, that are not stored yet */
+    _Atomic bool are_refused_left; /* jobs that wait for an endpoint that answers again; api/refused.h */
     struct qr_workflow workflow;
     struct qr_work *work;                      /* NULL = this process runs no jobs; api/wire.h */
     struct qr_mutex work_lock;                 /* of `work`, for requests that ask it something */

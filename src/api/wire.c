@@ -124,7 +124,8 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
                                                 .reader = work->reader,
                                                 .work_dir = quire->work_dir,
                                                 .endpoints = quire->endpoints,
-                                                .providers = quire->providers};
+                                                .providers = quire->providers,
+                                                .counts = &quire->counts};
     const struct qr_runner_options options = {
         .db = quire->db,
         .ids = &quire->ids,
@@ -188,6 +189,7 @@ bool qr_instance_stop_work(struct quire *quire, int64_t grace_ms)
     }
     qr_beat_free(work->beat);
     const bool all_ended = !work->runner || qr_runner_stop(work->runner, grace_ms);
+    qr_vector_counts_store(&quire->counts, quire->db);
     if (all_ended) { /* a handler that did not return still uses its context */
         qr_reader_close(work->reader);
         qr_free(work);

@@ -51,12 +51,25 @@ static void print_last(const json_t *last)
     }
 }
 
+/* "8 of 10 chunks (80 %)": what was known when it was to be embedded. */
+static void print_hits(long long hits, long long misses)
+{
+    const long long sum = hits + misses;
+    printf("hits         %s of ", cli_grouped(hits).text);
+    printf("%s chunk%s", cli_grouped(sum).text, sum == 1 ? "" : "s");
+    if (sum > 0) {
+        printf(" (%lld %%)", hits * 100 / sum);
+    }
+    fputc('\n', stdout);
+}
+
 static int print_stat(const json_t *cache)
 {
     const json_t *pruning = json_object_get(cache, "pruning");
     printf("vectors      %lld\n", cli_number(cache, "entries"));
     printf("size         %s\n", size_text(cli_number(cache, "bytes")).text);
     printf("limit        %s\n", size_text(cli_number(cache, "limit_bytes")).text);
+    print_hits(cli_number(cache, "hits"), cli_number(cache, "misses"));
     if (json_is_object(pruning)) {
         printf("being pruned since %s, to %s: %s\n", cli_short_time(pruning, "began_at").text,
                size_text(cli_number(pruning, "to_bytes")).text, cli_text(pruning, "phase"));

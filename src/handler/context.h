@@ -6,6 +6,7 @@
 #include "convert/processor.h"
 #include "convert/reader.h"
 #include "embed/providers.h"
+#include "handler/vector_counts.h"
 #include "index/index.h"
 #include "job/handler.h"
 #include "model/job_type.h"
@@ -19,10 +20,11 @@ struct qr_handler_context {
     struct qr_uuid_gen *ids;
     struct qr_index_set *index;
     const struct qr_artifacts *artifacts;
-    struct qr_reader *reader;       /* through which foreign bytes are converted */
-    const char *work_dir;           /* for converters that leave files */
-    struct qr_endpoints *endpoints; /* servers elsewhere; NULL in tests that need none */
-    struct qr_providers *providers; /* of embeddings */
+    struct qr_reader *reader;        /* through which foreign bytes are converted */
+    const char *work_dir;            /* for converters that leave files */
+    struct qr_endpoints *endpoints;  /* servers elsewhere; NULL in tests that need none */
+    struct qr_providers *providers;  /* of embeddings */
+    struct qr_vector_counts *counts; /* of the vector cache; NULL = nobody counts */
     /* Tests put their own here; NULL = by the base's settings. */
     struct qr_processor *processor;
     struct qr_analyser *analyser;

@@ -482,6 +482,9 @@ static bool page_begin(struct embedding *embedding)
         page_close(embedding, page);
     } else if (page->count > 0) {
         ask(embedding, page);
+        const struct qr_attempt *attempt = page->chunks[0].document->attempt;
+        qr_vector_counts_add(attempt->context->counts, attempt->run->db, attempt->run->clock,
+                             page->count - page->work.count, page->work.count);
         embedding->open_count++;
     }
     return true;

@@ -216,6 +216,13 @@ const struct qr_migration qr_schema_migrations[] = {
                "added_at INTEGER NOT NULL, PRIMARY KEY (base_id, key_id)) STRICT;"
                "CREATE INDEX member_key ON member (key_id, base_id);",
     },
+    {
+        .name = "vector_counts",
+        /* store/vectors.h; apart from the row of pruning, which is locked before vectors are */
+        .sql = "CREATE TABLE vector_count (id INTEGER PRIMARY KEY, hits INTEGER NOT NULL, misses INTEGER NOT NULL) "
+               "STRICT;"
+               "INSERT INTO vector_count (id, hits, misses) VALUES (1, 0, 0);",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

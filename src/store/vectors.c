@@ -137,3 +137,20 @@ qr_rc qr_vector_exists(struct qr_tx *tx, const unsigned char key[static QR_VECTO
     return qr_tx_get_i64(tx, "SELECT 1 FROM vector_cache WHERE key = ?1",
                          QR_VALS(qr_val_blob(key, QR_VECTOR_KEY_BYTES)), ret_exists, &one, err);
 }
+
+qr_rc qr_vector_count_add(struct qr_tx *tx, const struct qr_vector_count *count, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE vector_count SET hits = hits + ?1, misses = misses + ?2 WHERE id = 1",
+                      QR_VALS(qr_val_i64(count->hits), qr_val_i64(count->misses)), NULL, err);
+}
+
+qr_rc qr_vector_count_load(struct qr_tx *tx, struct qr_vector_count *ret_count, qr_err *err)
+{
+    QR_ROWS(rows);
+    *ret_count = (struct qr_vector_count){0};
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT hits, misses FROM vector_count WHERE id = 1", QR_NO_VALS, err));
+    if (qr_rows_next(&rows)) {
+        *ret_count = (struct qr_vector_count){qr_rows_i64(&rows, 0), qr_rows_i64(&rows, 1)};
+    }
+    return qr_rows_end(&rows, err);
+}

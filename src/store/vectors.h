@@ -36,3 +36,12 @@ qr_rc qr_vector_exists(struct qr_tx *tx, const unsigned char key[static QR_VECTO
 /* Whether there is one, of a text that had to be shortened. */
 qr_rc qr_vector_is_shortened(struct qr_tx *tx, const unsigned char key[static QR_VECTOR_KEY_BYTES],
                              bool *ret_is_shortened, qr_err *err);
+
+/* ---- how often it had what was looked for ---- */
+
+struct qr_vector_count {
+    int64_t hits, misses;
+};
+/* Locks its row until the transaction ends: the last thing that a transaction does. */
+qr_rc qr_vector_count_add(struct qr_tx *tx, const struct qr_vector_count *count, qr_err *err);
+qr_rc qr_vector_count_load(struct qr_tx *tx, struct qr_vector_count *ret_count, qr_err *err);

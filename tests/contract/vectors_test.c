@@ -174,3 +174,28 @@ QR_TEST(the_key_tells_fingerprint_and_text_apart_and_never_changes)
     /* what is stored must be found by every later version */
     QR_CHECK_TEXT("7a3edd697cf3f9535310e30cce3262d6b172b054e82b16c6897789b58953edc3", hex);
 }
+
+static qr_rc count(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_vector_count_add(tx, arg, err);
+}
+
+static qr_rc load_count(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_vector_count_load(tx, arg, err);
+}
+
+QR_DB_TEST(hits_and_misses_are_summed_up)
+{
+    struct qr_db *db = qr_test_db_open(t, qr_schema_migrations, qr_schema_migration_count);
+    struct qr_vector_count sum = {.hits = 77};
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_db_read(db, load_count, &sum, &err));
+    QR_CHECK_INT(0, sum.hits + sum.misses);
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_RELAXED, count, &(struct qr_vector_count){3, 4}, &err));
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_RELAXED, count, &(struct qr_vector_count){10, 0}, &err));
+    QR_CHECK_RC(QR_OK, qr_db_read(db, load_count, &sum, &err));
+    QR_CHECK_INT(13, sum.hits);
+    QR_CHECK_INT(4, sum.misses);
+    qr_db_close(db);
+}
