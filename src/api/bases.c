@@ -3,6 +3,7 @@
 #include "api/circuits.h"
 #include "api/jobs.h"
 #include "api/lookup.h"
+#include "api/models.h"
 #include "base/failpoint.h"
 #include "model/settings.h"
 #include "store/change.h"
@@ -214,19 +215,24 @@ static qr_rc merge(json_t *settings, json_t *patch, qr_err *err)
 
 struct set_call {
     const struct qr_request *request;
-    const char *name; /* NULL = stays */
-    int64_t version;  /* 0 = any */
+    const char *name;  /* NULL = stays */
+    const char *model; /* the named one whose embedding it gets; NULL = none */
+    int64_t version;   /* 0 = any */
     json_t *body;
 };
 
-static qr_rc merged_settings(const struct set_call *call, const struct qr_base *base, struct qr_arena *arena,
-                             struct qr_buf *out, qr_err *err)
+static qr_rc merged_settings(struct qr_tx *tx, const struct set_call *call, const struct qr_base *base,
+                             struct qr_arena *arena, struct qr_buf *out, qr_err *err)
 {
     QR_JSON *settings = settings_json(base);
     QR_JSON *old = settings_json(base);
     json_t *patch = json_object_get(call->request->body, "settings");
     if (!settings || !old) {
         return qr_answer_out_of_memory(err);
+    }
+    if (call->model) { /* in both: what a model names is not the caller's own wish */
+        QR_TRY(qr_model_put_into(tx, call->model, arena, settings, err));
+        QR_TRY(qr_model_put_into(tx, call->model, arena, old, err));
     }
     QR_TRY(merge(settings, patch, err));
     QR_TRY(check_settings(settings, arena, err));
@@ -251,7 +257,7 @@ static qr_rc set_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     if (!locked || locked->status == QR_BASE_DELETING) {
         return qr_fail(err, QR_CODE_NOT_FOUND, "the base is gone");
     }
-    QR_TRY(merged_settings(call, locked, &arena, &settings, err));
+    QR_TRY(merged_settings(tx, call, locked, &arena, &settings, err));
     QR_TRY(qr_base_set(tx, id, call->version, qr_str_of(call->name ? call->name : locked->name), qr_buf_str(&settings),
                        err));
     QR_TRY(qr_model_choose(&change, locked, settings.data, err));
@@ -275,7 +281,7 @@ static qr_rc load_preview(struct qr_tx *tx, void *arg, qr_err *err)
     QR_CLEANUP(qr_buf_done) struct qr_buf settings = {0};
     qr_arena_reset(preview->arena);
     QR_TRY(qr_request_base(tx, preview->call->request, preview->arena, &preview->base, err));
-    QR_TRY(merged_settings(preview->call, &preview->base, preview->arena, &settings, err));
+    QR_TRY(merged_settings(tx, preview->call, &preview->base, preview->arena, &settings, err));
     return qr_settings_parse_text(settings.data, preview->arena, &preview->settings, err);
 }
 
@@ -299,6 +305,7 @@ qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *repl
     QR_TRY(qr_field_bool(request->body, "", "dry_run", &dry_run, err));
     const json_t *version = json_object_get(request->body, "version"), *settings;
     QR_TRY(qr_field_text(request->body, "", "name", &call.name, err));
+    QR_TRY(qr_field_text(request->body, "", "model", &call.model, err));
     if (call.name) {
         QR_TRY(qr_check_name(call.name, err));
     }

@@ -73,6 +73,7 @@ qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *er
 
 qr_route_fn qr_route_check;
 qr_route_fn qr_route_cache_show, qr_route_cache_prune;
+qr_route_fn qr_route_models_list, qr_route_models_add, qr_route_models_delete;
 qr_route_fn qr_route_jobs_list, qr_route_jobs_show, qr_route_jobs_cancel, qr_route_jobs_retry;
 qr_route_fn qr_route_queues_list, qr_route_queues_pause, qr_route_queues_resume;
 qr_route_fn qr_route_bases_list, qr_route_bases_add, qr_route_bases_show, qr_route_bases_set, qr_route_bases_delete,

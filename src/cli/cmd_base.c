@@ -217,7 +217,8 @@ static qr_rc check_words(const struct cli *cli, const struct action *action, qr_
 struct call {
     struct qr_buf path, body;
     json_t *request; /* what the body says */
-    bool sets_model;
+    bool sets_model, is_dry_run, waits;
+    void (*print)(const json_t *answer);
 };
 
 static void call_done(struct call *call)
@@ -310,45 +311,70 @@ static int wait_for_model(struct cli *cli, json_t **base)
 
 /* ---- the command ---- */
 
-static int finish(struct cli *cli, const struct action *action, const struct call *call, json_t **answer)
+static int finish(struct cli *cli, const struct call *call, json_t **answer)
 {
     if (cli->json) {
         return cli_print_json(cli, json_incref(*answer));
     }
-    if (has_switch(cli, OPTION_DRY_RUN)) {
+    if (call->is_dry_run) {
         print_preview(*answer);
         return 0;
     }
     const bool is_building = json_is_object(json_object_get(*answer, "model_build"));
-    if (call->sets_model && is_building && !has_switch(cli, OPTION_NO_WAIT)) {
+    if (call->sets_model && is_building && call->waits) {
         const int exit_code = wait_for_model(cli, answer);
         if (exit_code) {
             return exit_code;
         }
     }
-    action->print(*answer);
+    call->print(*answer);
     cli_print_pending(cli);
     return 0;
+}
+
+static int send_call(struct cli *cli, const char *method, struct call *call)
+{
+    QR_JSON *answer = NULL;
+    int exit_code = cli_open(cli);
+    if (exit_code) {
+        return exit_code;
+    }
+    if (call->sets_model && !cli->json && !call->is_dry_run) {
+        tell_cost(cli, call);
+    }
+    exit_code = cli_call(cli, method, call->path.data, call->body.data, &answer);
+    exit_code = exit_code ? exit_code : finish(cli, call, &answer);
+    cli_close(cli);
+    return exit_code;
 }
 
 int cmd_base(struct cli *cli)
 {
     QR_CLEANUP(call_done) struct call call = {0};
-    QR_JSON *answer = NULL;
     qr_err err = {0};
     const struct action *action = find_action(cli, &err);
     if (!action || prepare(cli, action, &call, &err) != QR_OK) {
         return cli_fail(cli, &err);
     }
-    int exit_code = cli_open(cli);
-    if (exit_code) {
-        return exit_code;
+    call.print = action->print;
+    call.is_dry_run = has_switch(cli, OPTION_DRY_RUN);
+    call.waits = !has_switch(cli, OPTION_NO_WAIT);
+    return send_call(cli, action->method, &call);
+}
+
+int cli_use_model(struct cli *cli, const char *model, bool is_dry_run, bool waits)
+{
+    QR_CLEANUP(call_done)
+    struct call call = {.sets_model = true, .is_dry_run = is_dry_run, .waits = waits, .print = print_base};
+    qr_err err = {0};
+    cli_add_base_path(cli, &call.path, "");
+    call.request = json_pack("{s:s, s:b}", "model", model, "dry_run", (int)is_dry_run);
+    if (!call.request) {
+        qr_fail(&err, QR_CODE_USAGE, "the name of the model is not UTF-8");
     }
-    if (call.sets_model && !cli->json && !has_switch(cli, OPTION_DRY_RUN)) {
-        tell_cost(cli, &call);
+    if (!call.request || qr_buf_check(&call.path, &err) != QR_OK ||
+        qr_json_write(call.request, &call.body, &err) != QR_OK || cli_load_config(cli, &err) != QR_OK) {
+        return cli_fail(cli, &err);
     }
-    exit_code = cli_call(cli, action->method, call.path.data, call.body.data, &answer);
-    exit_code = exit_code ? exit_code : finish(cli, action, &call, &answer);
-    cli_close(cli);
-    return exit_code;
+    return send_call(cli, "PATCH", &call);
 }

@@ -196,6 +196,28 @@ const struct cli_command cli_commands[] = {
         .run = cmd_ls,
     },
     {
+        .name = "model",
+        .args = "add|ls|use|rm [NAME]",
+        .args_max = 2,
+        .doc = "Gives embedding models a name, and bases a model by its name.",
+        .details = "add NAME keeps where a model is served; its key is never kept, only the variable it is read from. "
+                   "use NAME "
+                   "gives it to a base: what is to be embedded is said and waited for, and search uses the old one "
+                   "meanwhile. A base keeps what it was given, so rm only forgets the name; it is refused while a base "
+                   "uses it.",
+        .options =
+            {
+                {"-b", "BASE", "use: the base, by name or id. Default: default."},
+                {"--url", "URL", "add: where it is served, as in http://localhost:11434/v1. Default: OpenAI."},
+                {"--model", "MODEL", "add: what the server calls it."},
+                {"--dimensions", "N", "add: ask the server for vectors of so many numbers."},
+                {"--api-key-env", "VARIABLE", "add: the variable of the environment that holds the key."},
+                {"--dry-run", NULL, "use: only say how much would be embedded."},
+                {"--no-wait", NULL, "use: do not wait until it is built."},
+            },
+        .run = cmd_model,
+    },
+    {
         .name = "process",
         .args = "[process|chunk|assets|index]…",
         .args_max = 4,

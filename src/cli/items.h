@@ -53,6 +53,12 @@ void cli_print_outcome(struct cli *cli, const json_t *item, int64_t took_ms, str
 /* The sum where it was several, where more can be read, and on a terminal what to try next. */
 void cli_print_tally(const struct cli *cli, const struct cli_tally *tally, int64_t took_ms);
 
+/* ---- cmd_base.c ---- */
+
+/* Gives the base of -b the embedding settings of a named model, as `quire base set` would: says what it costs, and waits until
+ * its vectors are built. Returns the exit code. */
+int cli_use_model(struct cli *cli, const char *model, bool is_dry_run, bool waits);
+
 /* ---- cost.c: what embedding costs ---- */
 
 /* "412 of 9,300 chunks, about 3 minutes, 190 k tokens; 20 known already", of an estimate. */

@@ -251,6 +251,14 @@ bool qr_settings_has_processor(const struct qr_settings *settings, qr_str name)
     return false;
 }
 
+bool qr_embedding_settings_equal(const struct qr_embedding_settings *a, const struct qr_embedding_settings *b)
+{
+    return strcmp(a->provider, b->provider) == 0 && strcmp(a->model, b->model) == 0 && strcmp(a->url, b->url) == 0 &&
+           strcmp(a->api_key_env, b->api_key_env) == 0 && strcmp(a->api_key_file, b->api_key_file) == 0 &&
+           a->dimensions == b->dimensions && strcmp(a->document_prefix, b->document_prefix) == 0 &&
+           strcmp(a->query_prefix, b->query_prefix) == 0;
+}
+
 void qr_embedding_fingerprint(const struct qr_embedding_settings *settings,
                               char ret_fingerprint[static QR_FINGERPRINT_SIZE])
 {

@@ -101,6 +101,8 @@ struct qr_settings {
 /* Reads them; everything pointed to lives in the arena. `unknown_field` and `invalid_value` name the setting. */
 qr_rc qr_settings_parse(const json_t *object, struct qr_arena *arena, struct qr_settings *ret_settings, qr_err *err);
 qr_rc qr_settings_parse_text(const char *text, struct qr_arena *arena, struct qr_settings *ret_settings, qr_err *err);
+/* Whether both ask the same model for the same vectors at the same address with the same key, whatever their limits. */
+bool qr_embedding_settings_equal(const struct qr_embedding_settings *a, const struct qr_embedding_settings *b);
 /* Whether both name the same reranker, whatever their limits. */
 bool qr_rerank_settings_equal(const struct qr_rerank_settings *a, const struct qr_rerank_settings *b);
 /* Whether files of that name go to the base's file processor. */

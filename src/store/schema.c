@@ -223,6 +223,12 @@ const struct qr_migration qr_schema_migrations[] = {
                "STRICT;"
                "INSERT INTO vector_count (id, hits, misses) VALUES (1, 0, 0);",
     },
+    {
+        .name = "named_models",
+        /* store/named_models.h */
+        .sql = "CREATE TABLE named_model (name TEXT PRIMARY KEY, embedding TEXT NOT NULL, "
+               "created_at INTEGER NOT NULL) STRICT;",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

@@ -108,3 +108,36 @@ QR_TEST(options_of_base_are_for_their_actions)
     program_check(t, PROGRAM("base", "set", "-b", "b", "name=c"), 0, "name      c");
     program_check(t, PROGRAM("base", "rm", "-b", "c"), 0, "deleted ");
 }
+
+QR_TEST(a_model_with_a_name_is_given_to_a_base)
+{
+    struct qr_model_server *server = begin(t, (struct qr_model_options){.dimension = 8});
+    char at[200];
+    snprintf(at, sizeof at, "small  openai m, at %s", url + strlen("embedding.url="));
+    program_check(t, PROGRAM("model", "ls"), 0, "no models");
+    program_check(t, PROGRAM("model", "add", "small", "--model", "m", "--url", url + strlen("embedding.url=")), 0, at);
+    program_check(t, PROGRAM("model", "add", "small", "--model", "m"), 3, "");
+    program_check(t, PROGRAM("model", "use", "small", "-b", "b", "--dry-run"), 0, "would embed 3 of 3 chunks, ");
+    program_check(t, PROGRAM("model", "use", "small", "-b", "b"), 0, "embedding 3 of 3 chunks, ");
+    program_check(t, PROGRAM("base", "show", "b"), 0, "model     openai m\n");
+    program_check(t, PROGRAM("model", "ls"), 0, "; used by b\n");
+    program_check(t, PROGRAM("model", "rm", "small"), 3, "");
+    program_check(t, PROGRAM("base", "set", "b", "embedding="), 0, "model     none");
+    program_check(t, PROGRAM("model", "rm", "small"), 0, "removed small");
+    program_check(t, PROGRAM("model", "use", "small", "-b", "b"), 4, "");
+    qr_model_server_stop(server);
+}
+
+QR_TEST(options_of_model_are_for_their_actions)
+{
+    program_check(t, PROGRAM("model"), 2, "");
+    program_check(t, PROGRAM("model", "make"), 2, "");
+    program_check(t, PROGRAM("model", "add"), 2, "");
+    program_check(t, PROGRAM("model", "add", "a"), 2, "");
+    program_check(t, PROGRAM("model", "ls", "a"), 2, "");
+    program_check(t, PROGRAM("model", "ls", "--dry-run"), 2, "");
+    program_check(t, PROGRAM("model", "use", "a", "--url", "http://h"), 2, "");
+    program_check(t, PROGRAM("model", "add", "a", "--model", "m", "--dimensions", "many"), 2, "");
+    program_check(t, PROGRAM("model", "add", "a", "--model", "m", "--url", "http://h:99999"), 2, "");
+    program_check(t, PROGRAM("model", "rm", "a"), 4, "");
+}
