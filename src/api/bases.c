@@ -153,9 +153,16 @@ static qr_rc answer_one(const struct qr_request *request, int status, struct qr_
     return qr_reply_with(reply, status, one.body, err);
 }
 
+static void add_etag(struct qr_reply *reply, const json_t *base)
+{
+    qr_reply_header(reply, "ETag", "\"%lld\"", (long long)json_integer_value(json_object_get(base, "version")));
+}
+
 qr_rc qr_route_bases_show(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
-    return answer_one(request, 200, reply, err);
+    QR_TRY(answer_one(request, 200, reply, err));
+    add_etag(reply, reply->body);
+    return QR_OK;
 }
 
 /* ---- making ---- */
@@ -298,6 +305,23 @@ static qr_rc answer_preview(const struct set_call *call, struct qr_reply *reply,
                          err);
 }
 
+/* The version that a change is meant for, as a header: the ETag of a base is its version. */
+static qr_rc read_if_match(const struct qr_request *request, int64_t *version, qr_err *err)
+{
+    const qr_str text = qr_str_trim(qr_str_of(request->from->if_match));
+    int64_t number = 0;
+    if (text.len == 0 || qr_str_equal(text, QR_STR("*"))) {
+        return QR_OK;
+    }
+    if (text.len < 3 || text.ptr[0] != '"' || text.ptr[text.len - 1] != '"' ||
+        !qr_str_to_i64((qr_str){text.ptr + 1, text.len - 2}, &number) || number < 1 ||
+        (*version && *version != number)) {
+        return qr_fail(err, QR_CODE_VERSION_CONFLICT, "If-Match names another version than that of the base");
+    }
+    *version = number;
+    return QR_OK;
+}
+
 qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
     struct set_call call = {.request = request};
@@ -313,6 +337,7 @@ qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *repl
         return qr_fail(err, QR_CODE_INVALID_VALUE, "version is a number from 1 on");
     }
     call.version = json_integer_value(version);
+    QR_TRY(read_if_match(request, &call.version, err));
     settings = json_object_get(request->body, "settings");
     if (settings && !json_is_object(settings)) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "settings must be an object");
@@ -325,6 +350,7 @@ qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *repl
         json_decref(call.body);
         return rc;
     }
+    add_etag(reply, call.body);
     return qr_reply_with(reply, 200, call.body, err);
 }
 

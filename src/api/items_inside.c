@@ -35,12 +35,44 @@ static qr_rc load_text(struct qr_tx *tx, void *arg, qr_err *err)
                             &inside->has_text, &inside->text, err);
 }
 
+/* Which bytes of it; a limit of 0 is all of it. */
+static qr_rc read_part(const struct qr_request *request, int64_t *ret_offset, int64_t *ret_limit, qr_err *err)
+{
+    enum { PART_BYTES_MIN = 8, PART_BYTES_MAX = 4 << 20 }; /* one character has room in the least */
+    const char *offset = qr_request_query(request, "offset"), *limit = qr_request_query(request, "limit");
+    if (offset && (!qr_str_to_i64(qr_str_of(offset), ret_offset) || *ret_offset < 0 || *ret_offset > INT64_MAX / 2)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "offset is a whole number from 0 on");
+    }
+    *ret_limit = offset ? PART_BYTES_MAX : 0;
+    if (limit &&
+        (!qr_str_to_i64(qr_str_of(limit), ret_limit) || *ret_limit < PART_BYTES_MIN || *ret_limit > PART_BYTES_MAX)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "limit is a whole number from %d to %d", (int)PART_BYTES_MIN,
+                       (int)PART_BYTES_MAX);
+    }
+    return QR_OK;
+}
+
+/* Without the rest of a character that began before, and the beginning of one that ends behind it. */
+static qr_str whole_characters(qr_str part, int64_t *offset)
+{
+    while (part.len && (part.ptr[0] & 0xC0) == 0x80) {
+        part = (qr_str){part.ptr + 1, part.len - 1};
+        ++*offset;
+    }
+    for (size_t cut = 0; cut < 4 && cut < part.len && !qr_utf8_valid(part); cut++) {
+        part.len--;
+    }
+    return part;
+}
+
 qr_rc qr_route_content_show(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
     qr_arena_init(&arena, 0);
     struct inside inside = {.request = request, .arena = &arena};
+    int64_t offset = 0, limit = 0;
+    QR_TRY(read_part(request, &offset, &limit, err));
     QR_TRY(qr_db_read(request->quire->db, load_text, &inside, err));
     if (!inside.has_text) {
         const char *name = inside.item.name;
@@ -48,11 +80,14 @@ qr_rc qr_route_content_show(const struct qr_request *request, struct qr_reply *r
                    ? qr_fail(err, QR_CODE_NOT_FOUND, "%s has no text of its own: it holds other items", name)
                    : qr_fail(err, QR_CODE_NOT_COMPLETED, "%s has not been read yet", name);
     }
-    QR_TRY(qr_artifact_read(&request->quire->artifacts, request->quire->db, &inside.text, &text, err));
-    const qr_str bytes = qr_buf_str(&text);
+    QR_TRY(limit ? qr_artifact_read_part(&request->quire->artifacts, request->quire->db, &inside.text, offset,
+                                         (size_t)limit, &text, err)
+                 : qr_artifact_read(&request->quire->artifacts, request->quire->db, &inside.text, &text, err));
+    const qr_str bytes = limit ? whole_characters(qr_buf_str(&text), &offset) : qr_buf_str(&text);
     return qr_reply_with(reply, 200,
-                         json_pack("{s:o, s:I}", "text", json_stringn(bytes.ptr, bytes.len), "generation",
-                                   (json_int_t)inside.text.generation),
+                         json_pack("{s:o, s:I, s:I, s:I}", "text", json_stringn(bytes.ptr, bytes.len), "generation",
+                                   (json_int_t)inside.text.generation, "offset", (json_int_t)offset, "size_bytes",
+                                   (json_int_t)inside.text.size_bytes),
                          err);
 }
 

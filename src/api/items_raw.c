@@ -6,12 +6,18 @@
 #include "artifact/artifact.h"
 #include "source/file.h"
 
+#include <stdio.h>
+
 enum { PART_BYTES_MAX = 4 << 20 };
 
 struct raw {
     const struct qr_request *request;
     struct qr_arena *arena;
     int64_t offset, limit; /* 0 = all of it, where that is not more than a part */
+    bool is_range;         /* they are of a Range header */
+    int64_t range_first;   /* -1 = the last `range_last` bytes */
+    int64_t range_last;    /* -1 = to the end */
+    struct qr_reply *reply;
     struct qr_item item;
     bool has_owned;
     struct qr_artifact owned;
@@ -29,6 +35,56 @@ static qr_rc read_number(const struct qr_request *request, const char *name, int
                        (long long)max);
     }
     return QR_OK;
+}
+
+/* One range of bytes; any other Range is ignored, as the standard says. */
+static void read_range(struct raw *raw)
+{
+    const char *header = raw->request->from->range;
+    qr_str text = qr_str_of(header);
+    if (!header || raw->offset || raw->limit || !qr_str_starts_with(text, QR_STR("bytes=")) ||
+        memchr(text.ptr, ',', text.len)) {
+        return;
+    }
+    text = (qr_str){text.ptr + strlen("bytes="), text.len - strlen("bytes=")};
+    const bool has_dash = memchr(text.ptr, '-', text.len) != NULL;
+    const qr_str first = qr_str_split(&text, '-');
+    raw->range_first = raw->range_last = -1;
+    const bool is_first = first.len == 0 || (qr_str_to_i64(first, &raw->range_first) && raw->range_first >= 0);
+    const bool is_last = text.len == 0 || (qr_str_to_i64(text, &raw->range_last) && raw->range_last >= 0);
+    raw->is_range = has_dash && is_first && is_last && first.len + text.len > 0 &&
+                    (first.len == 0 || text.len == 0 || raw->range_first <= raw->range_last);
+}
+
+/* Which bytes these are, now that it is known how many there are. No more than a part: Content-Range says so. */
+static qr_rc place_range(struct raw *raw, int64_t size_bytes, qr_err *err)
+{
+    int64_t first = raw->range_first, last = raw->range_last;
+    if (first < 0) {
+        first = QR_MAX(size_bytes - last, (int64_t)0);
+        last = raw->range_last == 0 ? -1 : size_bytes - 1; /* none of the last bytes cannot be had */
+    } else {
+        last = last < 0 ? size_bytes - 1 : QR_MIN(last, size_bytes - 1);
+    }
+    if (first >= size_bytes || last < first) {
+        qr_reply_header(raw->reply, "Content-Range", "bytes */%lld", (long long)size_bytes);
+        return qr_fail(err, QR_CODE_RANGE_NOT_SATISFIABLE, "it has %lld bytes", (long long)size_bytes);
+    }
+    raw->offset = first;
+    raw->limit = QR_MIN(last - first + 1, (int64_t)PART_BYTES_MAX);
+    raw->reply->status = 206;
+    qr_reply_header(raw->reply, "Content-Range", "bytes %lld-%lld/%lld", (long long)first,
+                    (long long)(first + raw->limit - 1), (long long)size_bytes);
+    return QR_OK;
+}
+
+/* `etag` is that of what is there now: a range that is meant for something else is not taken. */
+static qr_rc tell_version(struct raw *raw, const char *etag, int64_t size_bytes, qr_err *err)
+{
+    const char *wanted = raw->request->from->if_range;
+    qr_reply_header(raw->reply, "ETag", "%s", etag);
+    qr_reply_header(raw->reply, "Accept-Ranges", "bytes");
+    return raw->is_range && (!wanted || strcmp(wanted, etag) == 0) ? place_range(raw, size_bytes, err) : QR_OK;
 }
 
 static qr_rc load_raw(struct qr_tx *tx, void *arg, qr_err *err)
@@ -61,6 +117,11 @@ static size_t part_len(const struct raw *raw)
 static qr_rc read_owned(struct raw *raw, qr_err *err)
 {
     struct quire *quire = raw->request->quire;
+    char etag[2 * sizeof raw->owned.hash + 3] = "\"";
+    for (size_t i = 0; i < sizeof raw->owned.hash; i++) {
+        snprintf(etag + 1 + 2 * i, sizeof etag - 1 - 2 * i, "%02x\"", raw->owned.hash[i]);
+    }
+    QR_TRY(tell_version(raw, etag, raw->owned.size_bytes, err));
     QR_TRY(require_fits(raw, raw->owned.size_bytes, err));
     return qr_artifact_read_part(&quire->artifacts, quire->db, &raw->owned, raw->offset, part_len(raw), raw->out, err);
 }
@@ -68,7 +129,15 @@ static qr_rc read_owned(struct raw *raw, qr_err *err)
 static qr_rc read_path(struct raw *raw, qr_err *err)
 {
     struct qr_file_facts facts;
+    char etag[64];
+    QR_TRY(qr_file_look(raw->item.source.ptr, &facts, err));
+    snprintf(etag, sizeof etag, "\"%llx-%llx\"", (unsigned long long)facts.size_bytes,
+             (unsigned long long)facts.mtime_ns);
+    QR_TRY(tell_version(raw, etag, facts.size_bytes, err));
     QR_TRY(qr_file_read_part(raw->item.source.ptr, raw->offset, part_len(raw), raw->out, &facts, err));
+    if (raw->reply->status == 206 && (int64_t)raw->out->len != raw->limit) {
+        return qr_fail(err, QR_CODE_SOURCE_UNREADABLE, "it changes while it is read");
+    }
     return require_fits(raw, facts.size_bytes, err);
 }
 
@@ -86,7 +155,12 @@ static qr_rc read_raw(struct raw *raw, qr_err *err)
                               : qr_fail(err, QR_CODE_NOT_COMPLETED, "%s has not been fetched yet", item->name);
     }
     const qr_rc rc = read_path(raw, err);
-    return rc != QR_OK && err->code == QR_CODE_SOURCE_MISSING && raw->has_owned ? read_owned(raw, err) : rc;
+    if (rc == QR_OK || err->code != QR_CODE_SOURCE_MISSING || !raw->has_owned) {
+        return rc;
+    }
+    raw->reply->header_count = 0; /* they were about the path */
+    raw->reply->status = 200;
+    return read_owned(raw, err);
 }
 
 /* A note is text; of a file, what it was found to be. A browser must not take a foreign page for one of ours, so it is told
@@ -100,10 +174,11 @@ qr_rc qr_route_raw(const struct qr_request *request, struct qr_reply *reply, qr_
 {
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
-    *reply = (struct qr_reply){.status = 200};
-    struct raw raw = {.request = request, .arena = &arena, .out = &reply->bytes};
+    reply->status = 200;
+    struct raw raw = {.request = request, .arena = &arena, .out = &reply->bytes, .reply = reply};
     QR_TRY(read_number(request, "offset", 0, INT64_MAX / 2, &raw.offset, err));
     QR_TRY(read_number(request, "limit", 1, PART_BYTES_MAX, &raw.limit, err));
+    read_range(&raw);
     QR_TRY(qr_db_read(request->quire->db, load_raw, &raw, err));
     QR_TRY(read_raw(&raw, err));
     reply->content_type = content_type(&raw.item);

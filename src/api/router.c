@@ -2,6 +2,7 @@
 #include "api/router.h"
 
 #include "api/audit.h"
+#include "api/once.h"
 #include "base/secret.h"
 
 #include <assert.h>
@@ -49,7 +50,7 @@ const struct qr_route qr_routes[] = {
     {"GET", "/api/v1/bases/{b}/items/{i}", qr_route_items_show, "", "", "One item.", QR_RIGHT_VIEWER},
     {"PATCH", "/api/v1/bases/{b}/items/{i}", qr_route_items_set, "", "name attributes enabled",
      "Changes what is said about an item.", QR_RIGHT_EDITOR},
-    {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "", "",
+    {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "offset limit", "",
      "The canonical text of an item.", QR_RIGHT_VIEWER},
     {"PUT", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_set, "", "content", "New content of an item.",
      QR_RIGHT_EDITOR},
@@ -263,7 +264,7 @@ static qr_rc call(struct qr_request *request, const struct qr_route **ret_route,
     QR_TRY(qr_access_check_named(request, route, body, err));
     request->query = parameters;
     request->body = body;
-    const qr_rc rc = route->fn(request, reply, err);
+    const qr_rc rc = qr_once_call(request, route, reply, err);
     request->query = request->body = NULL; /* they end here */
     return rc;
 }
@@ -290,6 +291,28 @@ qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *er
     return QR_OK;
 }
 
+static void drop_content(struct qr_reply *reply, int status)
+{
+    qr_buf_done(&reply->bytes);
+    reply->bytes = (struct qr_buf){0};
+    json_decref(reply->body);
+    reply->body = NULL;
+    reply->status = status;
+    reply->content_type = "application/json"; /* of no bytes */
+}
+
+/* Whether a GET's answer is what the caller has: If-None-Match names its ETag. */
+static bool is_known_already(const struct qr_request *request, const struct qr_reply *reply)
+{
+    const char *wanted = request->from->if_none_match;
+    const char *etag = NULL;
+    for (size_t i = 0; i < reply->header_count; i++) {
+        etag = strcmp(reply->headers[i].name, "ETag") == 0 ? reply->headers[i].value : etag;
+    }
+    return wanted && etag && reply->status == 200 && strcmp(request->from->method, "GET") == 0 &&
+           (strcmp(wanted, "*") == 0 || strstr(wanted, etag));
+}
+
 static void answer(struct qr_request *request, struct qr_reply *reply)
 {
     const struct qr_route *route = NULL;
@@ -302,6 +325,9 @@ static void answer(struct qr_request *request, struct qr_reply *reply)
         reply->body = qr_json_error(&err, reply->details);
         reply->bytes = (struct qr_buf){0};
         reply->content_type = NULL;
+    }
+    if (rc == QR_OK && is_known_already(request, reply)) {
+        drop_content(reply, 304);
     }
     if (err.code == QR_CODE_UNAUTHORIZED) {
         qr_reply_header(reply, "WWW-Authenticate", "Bearer realm=\"quire\"");

@@ -229,6 +229,13 @@ const struct qr_migration qr_schema_migrations[] = {
         .sql = "CREATE TABLE named_model (name TEXT PRIMARY KEY, embedding TEXT NOT NULL, "
                "created_at INTEGER NOT NULL) STRICT;",
     },
+    {
+        .name = "idempotency",
+        /* store/idempotency.h; keys and requests as hashes, status 0 = under way */
+        .sql = "CREATE TABLE idempotency (key BLOB PRIMARY KEY, request BLOB NOT NULL, status INTEGER NOT NULL, "
+               "body TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT;"
+               "CREATE INDEX idempotency_age ON idempotency (created_at);",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

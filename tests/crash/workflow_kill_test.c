@@ -532,17 +532,23 @@ static void die_at_each(struct test_folder *folder, const char *name, uint64_t h
     }
 }
 
-/* Another model: crash_model_kill_test dies there. */
-static bool is_about_models(qr_str name)
+/* Another model: crash_model_kill_test dies there. A backup: unit_api_backup_test. A request with a key of its own: the tests
+ * of the server. */
+static bool dies_elsewhere(qr_str name)
 {
-    return qr_str_starts_with(name, QR_STR("model.")) || qr_str_starts_with(name, QR_STR("build.")) ||
-           qr_str_starts_with(name, QR_STR("base.set."));
+    static const char *const beginnings[] = {"model.", "build.", "base.set.", "backup.", "once."};
+    for (size_t i = 0; i < QR_COUNT(beginnings); i++) {
+        if (qr_str_starts_with(name, qr_str_of(beginnings[i]))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* PostgreSQL holds all bytes in its tables. */
 static bool is_out_of_reach(struct qr_test *t, const char *name)
 {
-    return is_about_models(qr_str_of(name)) ||
+    return dies_elsewhere(qr_str_of(name)) ||
            (qr_test_on_postgres(t) && qr_str_starts_with(qr_str_of(name), QR_STR("artifact.")));
 }
 
