@@ -125,6 +125,22 @@ struct quire_response {
 /* Sends a request and waits for the answer. Returns response->status. */
 int quire_request_call(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response);
 
+/* A request whose body comes in pieces and may be larger than memory: files that are added (multipart/form-data to
+ * …/uploads) or replaced (…/content). They are written to the data folder as they come.
+ *
+ * quire_stream_is_for: 1 where a request's body is to be sent this way; quire_request_call takes it too, whole.
+ * quire_stream_open returns 0 and the stream, or the status of a refusal with its answer. The request is borrowed until the
+ * stream ends; its body is not looked at.
+ * quire_stream_write returns 0, or the status of a refusal, which quire_stream_end then answers with: more need not be sent.
+ * quire_stream_end answers once everything is durable; quire_stream_cancel leaves nothing. Both free the stream. */
+struct quire_stream;
+int quire_stream_is_for(const struct quire_request *request);
+int quire_stream_open(struct quire *quire, const struct quire_request *request, struct quire_stream **ret_stream,
+                      struct quire_response *ret_response);
+int quire_stream_write(struct quire_stream *stream, const char *bytes, size_t size);
+int quire_stream_end(struct quire_stream *stream, struct quire_response *ret_response);
+void quire_stream_cancel(struct quire_stream *stream);
+
 /* The short form: of the local owner, without headers. `body` is JSON, or NULL for none. */
 int quire_call(struct quire *quire, const char *method, const char *path, const char *body,
                struct quire_response *ret_response);

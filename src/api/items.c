@@ -1,6 +1,7 @@
 /* /api/v1/bases/{b}/items: the list, one item, and what is said about it. items_add.c adds, items_inside.c shows what is in
  * one. */
 #include "api/items.h"
+#include "api/upload.h"
 
 /* ---- answers about one item ---- */
 
@@ -252,11 +253,23 @@ qr_rc qr_route_items_set(const struct qr_request *request, struct qr_reply *repl
 
 /* ---- new content ---- */
 
+static qr_rc set_file(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    qr_uuid base_id, item_id;
+    QR_TRY(qr_request_item_id(request, &base_id, &item_id, err));
+    QR_TRY(qr_workflow_update_owned(&request->quire->workflow, base_id, item_id, &request->upload->files[0].bytes,
+                                    &request->upload->is_taken, err));
+    return qr_answer_about_item(request, show, 202, reply, err);
+}
+
 qr_rc qr_route_content_set(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
     const char *content;
     qr_uuid base_id, item_id;
     bool changed;
+    if (request->upload) {
+        return set_file(request, reply, err);
+    }
     QR_TRY(qr_field_text(request->body, "", "content", &content, err));
     if (!content) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "content is missing");

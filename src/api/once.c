@@ -1,6 +1,7 @@
 /* Idempotency (api/once.h; K1 and K2 in store/idempotency.h). */
 #include "api/once.h"
 
+#include "api/upload.h"
 #include "base/failpoint.h"
 #include "base/hash.h"
 #include "store/idempotency.h"
@@ -36,6 +37,7 @@ static qr_rc check_key(qr_str key, qr_err *err)
                              "an Idempotency-Key has 1 to %d characters of ASCII, and no spaces", (int)KEY_BYTES_MAX);
 }
 
+/* Of files their names and hashes: the boundary between them is another one each time they are sent. */
 static qr_rc hash_request(const struct qr_request *request, unsigned char *ret_hash, qr_err *err)
 {
     const struct quire_request *from = request->from;
@@ -44,7 +46,15 @@ static qr_rc hash_request(const struct qr_request *request, unsigned char *ret_h
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
     }
     qr_hash_stream_add(hash, (qr_str){from->target, strlen(from->target) + 1});
-    qr_hash_stream_add(hash, (qr_str){from->body, from->body ? from->body_size : 0});
+    if (request->upload) {
+        for (size_t i = 0; i < request->upload->count; i++) {
+            const struct qr_upload_file *file = &request->upload->files[i];
+            qr_hash_stream_add(hash, (qr_str){file->name, strlen(file->name) + 1});
+            qr_hash_stream_add(hash, (qr_str){(const char *)file->bytes.hash, sizeof file->bytes.hash});
+        }
+    } else {
+        qr_hash_stream_add(hash, (qr_str){from->body, from->body ? from->body_size : 0});
+    }
     qr_hash_stream_result(hash, ret_hash);
     qr_hash_stream_free(hash);
     return QR_OK;

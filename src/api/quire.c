@@ -2,6 +2,7 @@
 #include <quire/quire.h>
 
 #include "api/router.h"
+#include "api/upload.h"
 #include "api/wire.h"
 #include "base/mem.h"
 
@@ -145,9 +146,106 @@ static struct quire_response response_of(struct qr_reply *reply)
     return response;
 }
 
+/* ---- bodies in pieces ---- */
+
+struct quire_stream {
+    struct quire *quire;
+    struct quire_request request;
+    struct qr_upload upload;
+    qr_err failure; /* code NONE = none */
+};
+
+int quire_stream_is_for(const struct quire_request *request)
+{
+    return qr_router_takes_files(request);
+}
+
+static struct qr_reply reply_of(const qr_err *err)
+{
+    return (struct qr_reply){.status = qr_code_info(err->code)->http_status, .body = qr_json_error(err, NULL)};
+}
+
+/* Whether the body is one of several files, or just a file. */
+static qr_rc open_upload(struct quire_stream *stream, qr_err *err)
+{
+    const char *type = stream->request.content_type;
+    const bool is_file = strcmp(stream->request.method, "PUT") == 0;
+    return qr_upload_init(&stream->upload, stream->quire, is_file ? NULL : type ? type : "", err);
+}
+
+int quire_stream_open(struct quire *quire, const struct quire_request *request, struct quire_stream **ret_stream,
+                      struct quire_response *ret_response)
+{
+    struct qr_reply reply;
+    if (!qr_router_admits(quire, request, &reply)) {
+        *ret_response = response_of(&reply);
+        return ret_response->status;
+    }
+    qr_err err;
+    qr_rc rc = QR_OK;
+    struct quire_stream *stream = qr_alloc_zero(sizeof *stream);
+    if (stream) {
+        stream->quire = quire;
+        stream->request = *request;
+        rc = open_upload(stream, &err);
+    } else {
+        rc = qr_fail(&err, QR_CODE_OUT_OF_MEMORY, "out of memory for an upload");
+    }
+    if (rc != QR_OK) {
+        qr_free(stream);
+        reply = reply_of(&err);
+        *ret_response = response_of(&reply);
+        return ret_response->status;
+    }
+    *ret_stream = stream;
+    return 0;
+}
+
+int quire_stream_write(struct quire_stream *stream, const char *bytes, size_t size)
+{
+    if (stream->failure.code == QR_CODE_NONE) {
+        (void)qr_upload_add(&stream->upload, (qr_str){bytes, size}, &stream->failure);
+    }
+    return stream->failure.code == QR_CODE_NONE ? 0 : qr_code_info(stream->failure.code)->http_status;
+}
+
+int quire_stream_end(struct quire_stream *stream, struct quire_response *ret_response)
+{
+    struct qr_reply reply;
+    if (stream->failure.code == QR_CODE_NONE) {
+        (void)qr_upload_finish(&stream->upload, &stream->failure);
+    }
+    qr_router_call_upload(stream->quire, &stream->request, &stream->upload, &stream->failure, &reply);
+    *ret_response = response_of(&reply);
+    quire_stream_cancel(stream); /* what items have taken is theirs */
+    return ret_response->status;
+}
+
+void quire_stream_cancel(struct quire_stream *stream)
+{
+    if (stream) {
+        qr_upload_done(&stream->upload);
+        qr_free(stream);
+    }
+}
+
+static int call_whole(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response)
+{
+    struct quire_stream *stream;
+    const int status = quire_stream_open(quire, request, &stream, ret_response);
+    if (status) {
+        return status;
+    }
+    (void)quire_stream_write(stream, request->body ? request->body : "", request->body ? request->body_size : 0);
+    return quire_stream_end(stream, ret_response);
+}
+
 int quire_request_call(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response)
 {
     struct qr_reply reply;
+    if (qr_router_takes_files(request)) {
+        return call_whole(quire, request, ret_response);
+    }
     qr_router_call(quire, request, &reply);
     *ret_response = response_of(&reply);
     return ret_response->status;

@@ -40,6 +40,9 @@ const struct qr_route qr_routes[] = {
      "Items of a base.", QR_RIGHT_VIEWER},
     {"POST", "/api/v1/bases/{b}/items", qr_route_items_add, "", "items process on_conflict", "Adds items.",
      QR_RIGHT_EDITOR},
+    {"POST", "/api/v1/bases/{b}/uploads", qr_route_uploads, "process", "",
+     "Adds files that come with the request, each with its relative name; folders are made of those.", QR_RIGHT_EDITOR,
+     QR_BODY_FILES},
     {"POST", "/api/v1/bases/{b}/items/delete", qr_route_items_delete, "", "ids", "Deletes items.", QR_RIGHT_EDITOR},
     {"POST", "/api/v1/bases/{b}/items/reindex", qr_route_items_reindex, "", "ids dry_run", "Builds items anew.",
      QR_RIGHT_EDITOR},
@@ -53,7 +56,7 @@ const struct qr_route qr_routes[] = {
     {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "offset limit", "",
      "The canonical text of an item.", QR_RIGHT_VIEWER},
     {"PUT", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_set, "", "content", "New content of an item.",
-     QR_RIGHT_EDITOR},
+     QR_RIGHT_EDITOR, QR_BODY_JSON_OR_FILE},
     {"GET", "/api/v1/bases/{b}/items/{i}/raw", qr_route_raw, "offset limit", "", "The original bytes of an item.",
      QR_RIGHT_VIEWER},
     {"GET", "/api/v1/bases/{b}/items/{i}/totals", qr_route_totals, "chunks", "",
@@ -260,7 +263,11 @@ static qr_rc call(struct qr_request *request, const struct qr_route **ret_route,
     QR_JSON *parameters = NULL;
     QR_JSON *body = NULL;
     QR_TRY(parse_query(query, route, &parameters, err));
-    QR_TRY(parse_body(from, route->fields, &body, err));
+    if (request->upload || route->takes == QR_BODY_FILES) {
+        body = json_object();
+    } else {
+        QR_TRY(parse_body(from, route->fields, &body, err));
+    }
     QR_TRY(qr_access_check_named(request, route, body, err));
     request->query = parameters;
     request->body = body;
@@ -313,12 +320,14 @@ static bool is_known_already(const struct qr_request *request, const struct qr_r
            (strcmp(wanted, "*") == 0 || strstr(wanted, etag));
 }
 
-static void answer(struct qr_request *request, struct qr_reply *reply)
+static void answer(struct qr_request *request, const qr_err *failure, bool is_only_asked, struct qr_reply *reply)
 {
     const struct qr_route *route = NULL;
-    qr_err err = {0};
-    const qr_rc rc = call(request, &route, reply, &err);
-    if (rc != QR_OK) {
+    qr_err err = *failure;
+    const qr_rc rc = is_only_asked || failure->code != QR_CODE_NONE ? enter(request, &route, reply, &err)
+                                                                    : call(request, &route, reply, &err);
+    if (rc != QR_OK || failure->code != QR_CODE_NONE) {
+        err = rc != QR_OK ? err : *failure;
         qr_buf_done(&reply->bytes);
         qr_secret_hide(err.msg); /* KEY-9: one that was sent in the wrong place */
         reply->status = qr_code_info(err.code)->http_status;
@@ -332,7 +341,7 @@ static void answer(struct qr_request *request, struct qr_reply *reply)
     if (err.code == QR_CODE_UNAUTHORIZED) {
         qr_reply_header(reply, "WWW-Authenticate", "Bearer realm=\"quire\"");
     }
-    if (route) {
+    if (route && !is_only_asked) {
         qr_audit_note(request, route, reply);
     }
 }
@@ -340,6 +349,38 @@ static void answer(struct qr_request *request, struct qr_reply *reply)
 void qr_router_call(struct quire *quire, const struct quire_request *request, struct qr_reply *ret_reply)
 {
     struct qr_request routed = {.quire = quire, .from = request};
+    const qr_err none = {0};
     *ret_reply = (struct qr_reply){0};
-    answer(&routed, ret_reply);
+    answer(&routed, &none, false, ret_reply);
+}
+
+void qr_router_call_upload(struct quire *quire, const struct quire_request *request, struct qr_upload *upload,
+                           const qr_err *failure, struct qr_reply *ret_reply)
+{
+    struct qr_request routed = {.quire = quire, .from = request, .upload = upload};
+    *ret_reply = (struct qr_reply){0};
+    answer(&routed, failure, false, ret_reply);
+}
+
+bool qr_router_admits(struct quire *quire, const struct quire_request *request, struct qr_reply *ret_reply)
+{
+    struct qr_request routed = {.quire = quire, .from = request};
+    const qr_err none = {0};
+    *ret_reply = (struct qr_reply){0};
+    answer(&routed, &none, true, ret_reply);
+    return ret_reply->status == 0;
+}
+
+bool qr_router_takes_files(const struct quire_request *request)
+{
+    qr_str rest = qr_str_of(request->target), params[QR_ROUTE_PARAMS_MAX];
+    const qr_str path = qr_str_split(&rest, '?');
+    for (size_t i = 0; i < QR_COUNT(qr_routes); i++) {
+        const struct qr_route *route = &qr_routes[i];
+        if (route->takes != QR_BODY_JSON && strcmp(request->method, route->method) == 0 &&
+            qr_route_matches(route->pattern, path, params)) {
+            return route->takes == QR_BODY_FILES || (request->content_type && !is_json(request->content_type));
+        }
+    }
+    return false;
 }

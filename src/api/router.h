@@ -17,6 +17,7 @@ struct qr_request {
     qr_str params[QR_ROUTE_PARAMS_MAX]; /* what stands at the {…} of the pattern, in order */
     const json_t *query;                /* the parameters behind the '?', as strings; only those that the route knows */
     const json_t *body;                 /* an object, empty when there was none; only fields that the route knows */
+    struct qr_upload *upload;           /* instead of a body: files, whole and durable; NULL = none */
 };
 
 struct qr_reply {
@@ -35,6 +36,13 @@ struct qr_reply {
 /* Fills the reply on QR_OK; an error becomes its status and its JSON. */
 typedef qr_rc qr_route_fn(const struct qr_request *request, struct qr_reply *reply, qr_err *err);
 
+/* What a route takes as its body. */
+enum qr_body {
+    QR_BODY_JSON,
+    QR_BODY_FILES,        /* multipart/form-data, as request->upload */
+    QR_BODY_JSON_OR_FILE, /* a file of any other type, as request->upload */
+};
+
 struct qr_route {
     const char *method;
     const char *pattern; /* "/api/v1/bases/{b}": a {…} stands for one part between slashes */
@@ -43,6 +51,7 @@ struct qr_route {
     const char *fields; /* that the body may have, separated by spaces */
     const char *doc;
     enum qr_right needs; /* of whoever asks, in the base that the request is about; api/access.h */
+    enum qr_body takes;
 };
 
 /* All there is; router.c. */
@@ -52,6 +61,14 @@ extern const size_t qr_route_count;
 /* Answers a request; the reply's body or bytes are the caller's. No body where there are no bytes: there was no memory even
  * for the error. */
 void qr_router_call(struct quire *quire, const struct quire_request *request, struct qr_reply *ret_reply);
+
+/* The same with files that have come, or with what went wrong while they came (code NONE = nothing). */
+void qr_router_call_upload(struct quire *quire, const struct quire_request *request, struct qr_upload *upload,
+                           const qr_err *failure, struct qr_reply *ret_reply);
+/* Whether the body is to be taken as files, by the route and the Content-Type. */
+bool qr_router_takes_files(const struct quire_request *request);
+/* Before files are taken: who asks, whether they may, and whether the path leads somewhere. On failure the reply says so. */
+bool qr_router_admits(struct quire *quire, const struct quire_request *request, struct qr_reply *ret_reply);
 
 /* Whether the path fits the pattern; fills the params. */
 bool qr_route_matches(const char *pattern, qr_str path, qr_str ret_params[static QR_ROUTE_PARAMS_MAX]);
@@ -78,6 +95,7 @@ qr_route_fn qr_route_jobs_list, qr_route_jobs_show, qr_route_jobs_cancel, qr_rou
 qr_route_fn qr_route_queues_list, qr_route_queues_pause, qr_route_queues_resume;
 qr_route_fn qr_route_bases_list, qr_route_bases_add, qr_route_bases_show, qr_route_bases_set, qr_route_bases_delete,
     qr_route_bases_restore;
+qr_route_fn qr_route_uploads;
 qr_route_fn qr_route_items_list, qr_route_items_add, qr_route_items_show, qr_route_items_set;
 qr_route_fn qr_route_content_show, qr_route_content_set, qr_route_raw, qr_route_totals, qr_route_chunks,
     qr_route_assets, qr_route_item_events;

@@ -48,21 +48,43 @@ void qr_artifact_file_name(qr_uuid id, char ret_file[static QR_ARTIFACT_FILE_SIZ
 
 /* ---- one file ---- */
 
-qr_rc qr_artifact_file_write(const struct qr_artifacts *artifacts, const char *file, qr_str bytes, qr_err *err)
+/* With its folder, which is made where it is missing; also synced where it is there: another thread may have made it, and
+ * not yet. */
+static qr_rc make_room(const struct qr_artifacts *artifacts, const char *file, char **ret_path, qr_err *err)
 {
-    const struct qr_io *io = qr_artifact_io(artifacts);
     QR_CLEANUP(qr_free_ptr) char *path = path_of(artifacts, file);
     if (!path) {
         return out_of_memory(err);
     }
     char *name = strrchr(path, '/');
     *name = '\0';
-    /* also where it is there: another thread may have made it, and not yet synced */
-    QR_TRY(qr_fs_make_dirs(io, path, 0700, err));
+    QR_TRY(qr_fs_make_dirs(qr_artifact_io(artifacts), path, 0700, err));
     *name = '/';
+    *ret_path = path;
+    path = NULL;
+    return QR_OK;
+}
+
+qr_rc qr_artifact_file_write(const struct qr_artifacts *artifacts, const char *file, qr_str bytes, qr_err *err)
+{
+    const struct qr_io *io = qr_artifact_io(artifacts);
+    QR_CLEANUP(qr_free_ptr) char *path = NULL;
+    QR_TRY(make_room(artifacts, file, &path, err));
     const qr_rc rc = qr_fs_replace(io, path, bytes, 0600, err);
     if (rc != QR_OK) { /* the folder's sync may have failed behind the rename */
         (void)TEMP_FAILURE_RETRY(io->unlink(io, path));
+    }
+    return rc;
+}
+
+qr_rc qr_artifact_file_take(const struct qr_artifacts *artifacts, const char *path, const char *file, qr_err *err)
+{
+    const struct qr_io *io = qr_artifact_io(artifacts);
+    QR_CLEANUP(qr_free_ptr) char *to = NULL;
+    QR_TRY(make_room(artifacts, file, &to, err));
+    const qr_rc rc = qr_fs_move(io, path, to, err);
+    if (rc != QR_OK) { /* it may have come that far */
+        (void)TEMP_FAILURE_RETRY(io->unlink(io, to));
     }
     return rc;
 }

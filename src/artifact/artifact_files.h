@@ -17,6 +17,8 @@ void qr_artifact_file_name(qr_uuid id, char ret_file[static QR_ARTIFACT_FILE_SIZ
 
 /* Durable on QR_OK; a failure leaves no file. */
 qr_rc qr_artifact_file_write(const struct qr_artifacts *artifacts, const char *file, qr_str bytes, qr_err *err);
+/* The same of a file that is written and synced at `path`, which is on the same disk. */
+qr_rc qr_artifact_file_take(const struct qr_artifacts *artifacts, const char *path, const char *file, qr_err *err);
 /* Appends the whole file, which has that size; `not_found` where there is none. */
 qr_rc qr_artifact_file_read(const struct qr_artifacts *artifacts, const char *file, int64_t size_bytes,
                             struct qr_buf *out, qr_err *err);

@@ -46,6 +46,8 @@ QR_KEY_SIZE(SEARCH_VECTOR_MEMORY, "search.vector_memory", 256 << 20, 0, INT64_C(
     "SQLite: vectors of the bases that are searched are kept in memory up to this size, those used last; a base that does not fit is searched in its file, which takes longer and finds the same.")
 QR_KEY_TEXT(SERVER_IMPORT_ROOTS, "server.import_roots", "none", "none, or absolute paths with a colon between two",
     "Folders of this machine from which keys may add files and folders by their path. The local owner may add any.")
+QR_KEY_SIZE(SERVER_UPLOAD_LIMIT, "server.upload_limit", INT64_C(4) << 30, 1 << 10, INT64_C(1024) << 30,
+    "The most that one upload may have.")
 /* clang-format on */
 
 #undef QR_KEY_TEXT

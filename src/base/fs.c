@@ -222,6 +222,17 @@ qr_rc qr_fs_replace(const struct qr_io *io, const char *path, qr_str content, mo
     return rc;
 }
 
+qr_rc qr_fs_move(const struct qr_io *io, const char *from, const char *to, qr_err *err)
+{
+    int folder_fd;
+    QR_TRY(open_folder_of(io, to, &folder_fd, err));
+    const qr_rc rc = TEMP_FAILURE_RETRY(io->rename(io, from, to))
+                         ? qr_fail_errno(err, errno, "cannot move %s to %s", from, to)
+                         : sync_folder(io, folder_fd, to, err);
+    close_file(io, folder_fd);
+    return rc;
+}
+
 qr_rc qr_fs_remove(const struct qr_io *io, const char *path, qr_err *err)
 {
     int folder_fd;

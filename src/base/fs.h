@@ -21,6 +21,10 @@ int qr_fs_read_part(int fd, int64_t offset, size_t len_max, struct qr_buf *out);
  * `mode` is the new file's, less the umask. */
 qr_rc qr_fs_replace(const struct qr_io *io, const char *path, qr_str content, mode_t mode, qr_err *err);
 
+/* Gives a file that is written and synced its name, in place of another one. Durable on QR_OK; on failure it may stand under
+ * either name. */
+qr_rc qr_fs_move(const struct qr_io *io, const char *from, const char *to, qr_err *err);
+
 /* Removes what qr_fs_replace left in a folder when its process was killed. Only for the one owner of the folder: a file that
  * is being written looks the same. What cannot be removed stays. */
 void qr_fs_sweep(const struct qr_io *io, const char *folder);

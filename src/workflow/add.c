@@ -8,7 +8,8 @@
 struct add_call {
     const struct qr_workflow *workflow;
     const struct qr_add *add;
-    const struct qr_new_artifact *contents; /* of notes, by index */
+    const struct qr_new_artifact *contents; /* of notes and of files that are ours, by index */
+    struct qr_item **rows;                  /* of those that are new, by index, while the transaction lasts */
     struct qr_arena *arena;
     struct qr_added *added;
     qr_err enqueue_failure; /* code NONE = every job was queued */
@@ -35,6 +36,33 @@ static qr_str last_part(qr_str source)
     return source;
 }
 
+static bool has_content(const struct qr_add_item *given)
+{
+    return given->type == QR_ITEM_NOTE || given->owned;
+}
+
+/* Its place in the tree. A child is known by its name inside its folder. */
+static qr_rc place_item(struct qr_change *change, const struct add_call *call, const struct qr_add_item *given,
+                        struct qr_item *item, qr_err *err)
+{
+    const struct qr_item *parent = given->parent ? call->rows[given->parent - 1] : NULL;
+    const qr_str above = parent ? parent->path : (qr_str){0};
+    char *path = qr_arena_alloc(&change->arena, above.len + QR_UUID_BYTES);
+    if (!path) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for an item");
+    }
+    if (parent) {
+        memcpy(path, above.ptr, above.len);
+        item->parent_id = parent->id;
+        item->depth = parent->depth + 1;
+        item->seen_generation = parent->generation;
+    }
+    memcpy(path + above.len, item->id.bytes, QR_UUID_BYTES);
+    item->path = (qr_str){path, above.len + QR_UUID_BYTES};
+    item->key = parent ? given->name : item->path;
+    return QR_OK;
+}
+
 static qr_rc fill_item(struct qr_change *change, const struct add_call *call, size_t index, struct qr_item *item,
                        qr_err *err)
 {
@@ -46,7 +74,7 @@ static qr_rc fill_item(struct qr_change *change, const struct add_call *call, si
         .is_container = given->type == QR_ITEM_DIRECTORY,
         .source = given->source,
         .mime = given->type == QR_ITEM_NOTE ? "text/markdown" : "",
-        .size_bytes = given->type == QR_ITEM_NOTE ? (int64_t)given->content.len : -1,
+        .size_bytes = -1,
         .generation = 1,
         .wanted = call->add->is_manual ? 0 : QR_WANT_ALL,
         .status = QR_ITEM_IDLE,
@@ -54,16 +82,16 @@ static qr_rc fill_item(struct qr_change *change, const struct add_call *call, si
         .expand_code = "",
         .ticket = "",
     };
-    const char *id = qr_arena_copy(&change->arena, (qr_str){(const char *)item->id.bytes, QR_UUID_BYTES});
-    item->key = item->path = (qr_str){id, QR_UUID_BYTES};
+    QR_TRY(place_item(change, call, given, item, err));
     item->name = qr_arena_copy_utf8(&change->arena, given->name.len ? given->name : last_part(given->source));
     item->attributes = qr_arena_copy(&change->arena, given->attributes);
     item->options = qr_arena_copy(&change->arena, given->options);
-    if (!id || !item->name || !item->attributes || !item->options) {
+    if (!item->name || !item->attributes || !item->options) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for an item");
     }
-    if (given->type == QR_ITEM_NOTE) {
-        qr_hash_128(given->content, item->content_hash);
+    if (has_content(given)) {
+        memcpy(item->content_hash, call->contents[index].hash, sizeof item->content_hash);
+        item->size_bytes = call->contents[index].size_bytes;
         item->has_hash = true;
     }
     return QR_OK;
@@ -106,7 +134,7 @@ static qr_rc insert_all(struct qr_change *change, struct add_call *call, const s
         struct qr_item *item = &pending->items[i];
         const size_t index = pending->indexes[i];
         QR_TRY(qr_item_insert(change, item, err));
-        if (item->type == QR_ITEM_NOTE) {
+        if (has_content(&call->add->items[index])) {
             QR_TRY(
                 qr_artifact_adopt(change->tx, item->base_id, item->id, item->generation, &call->contents[index], err));
         }
@@ -124,7 +152,8 @@ static qr_rc add_new(struct qr_change *change, struct add_call *call, const stru
     };
     size_t *indexes = qr_arena_array(&change->arena, max, sizeof indexes[0]);
     pending.indexes = indexes;
-    if (!pending.items || !pending.to_enqueue || !indexes) {
+    call->rows = qr_arena_array(&change->arena, max, sizeof(struct qr_item *));
+    if (!pending.items || !pending.to_enqueue || !indexes || !call->rows) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for items");
     }
     for (size_t i = 0; i < call->add->count; i++) {
@@ -137,6 +166,7 @@ static qr_rc add_new(struct qr_change *change, struct add_call *call, const stru
         indexes[pending.count++] = i;
         QR_TRY(fill_item(change, call, i, item, err));
         call->added[i].id = item->id;
+        call->rows[i] = item;
         if (qr_plan_source(change, item, settings) && qr_next_stage(item)) {
             pending.to_enqueue[pending.enqueue_count++] = item;
         }
@@ -176,6 +206,7 @@ static qr_rc prepare_contents(struct add_call *call, struct qr_new_artifact *con
 {
     for (size_t i = 0; i < call->add->count; i++) {
         const struct qr_add_item *given = &call->add->items[i];
+        contents[i] = given->owned ? *given->owned : contents[i];
         const qr_rc rc = given->type != QR_ITEM_NOTE
                              ? QR_OK
                              : qr_artifact_prepare(call->workflow->artifacts, qr_uuid_next(call->workflow->ids),

@@ -10,7 +10,6 @@
 struct update_call {
     const struct qr_workflow *workflow;
     qr_uuid base_id, item_id;
-    qr_str content;
     const struct qr_new_artifact *artifact;
     bool changed;
 };
@@ -21,7 +20,7 @@ static qr_rc supersede(struct qr_change *change, const struct update_call *call,
     QR_TRY(qr_artifact_adopt(change->tx, item->base_id, item->id, item->generation, call->artifact, err));
     item->source = (qr_str){0}; /* from now on its bytes are Quire's: no later generation may read the old path */
     item->mtime_ns = 0;
-    item->size_bytes = (int64_t)call->content.len;
+    item->size_bytes = call->artifact->size_bytes;
     item->has_hash = true;
     memcpy(item->content_hash, call->artifact->hash, sizeof item->content_hash);
     return qr_schedule_strictly(change, item, err);
@@ -53,6 +52,16 @@ static qr_rc update_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     return QR_OK;
 }
 
+qr_rc qr_workflow_update_owned(const struct qr_workflow *workflow, qr_uuid base_id, qr_uuid item_id,
+                               const struct qr_new_artifact *artifact, bool *ret_changed, qr_err *err)
+{
+    struct update_call call = {workflow, base_id, item_id, artifact, false};
+    const qr_rc rc = qr_db_write(workflow->db, QR_DURABLE, update_in_tx, &call, err);
+    *ret_changed = call.changed;
+    (void)QR_FAILPOINT_RC("update.after_commit", NULL);
+    return rc;
+}
+
 qr_rc qr_workflow_update(const struct qr_workflow *workflow, qr_uuid base_id, qr_uuid item_id, qr_str content,
                          bool *ret_changed, qr_err *err)
 {
@@ -61,13 +70,10 @@ qr_rc qr_workflow_update(const struct qr_workflow *workflow, qr_uuid base_id, qr
     struct qr_new_artifact artifact;
     QR_TRY(qr_artifact_prepare(workflow->artifacts, qr_uuid_next(workflow->ids), QR_ARTIFACT_SOURCE, content, &arena,
                                &artifact, err));
-    struct update_call call = {workflow, base_id, item_id, content, &artifact, false};
-    const qr_rc rc = qr_db_write(workflow->db, QR_DURABLE, update_in_tx, &call, err);
-    if (rc == QR_OK && !call.changed) { /* where the write failed its outcome may not be known: that file is swept */
+    const qr_rc rc = qr_workflow_update_owned(workflow, base_id, item_id, &artifact, ret_changed, err);
+    if (rc == QR_OK && !*ret_changed) { /* where the write failed its outcome may not be known: that file is swept */
         qr_artifact_discard(workflow->artifacts, &artifact);
     }
-    *ret_changed = call.changed;
-    (void)QR_FAILPOINT_RC("update.after_commit", NULL);
     return rc;
 }
 

@@ -22,6 +22,9 @@ struct qr_add_item {
     qr_str content;    /* of a note */
     qr_str attributes; /* JSON object; empty = none */
     qr_str options;    /* JSON object {include, exclude, copy}; empty = none */
+    /* of what has no source and is no note: */
+    const struct qr_new_artifact *owned; /* the bytes of a file, which are Quire's; NULL = it has none */
+    size_t parent;                       /* 1 + the index of the folder in the same request that holds it; 0 = a root */
 };
 
 enum qr_on_conflict { QR_CONFLICT_CREATE, QR_CONFLICT_SKIP, QR_CONFLICT_UPDATE };
@@ -86,6 +89,9 @@ qr_rc qr_workflow_refresh(const struct qr_workflow *workflow, const struct qr_se
 /* New content of a note, or of a file whose bytes Quire then owns. *ret_changed false: it is the same. */
 qr_rc qr_workflow_update(const struct qr_workflow *workflow, qr_uuid base_id, qr_uuid item_id, qr_str content,
                          bool *ret_changed, qr_err *err);
+/* The same with bytes that are ready to be adopted; they are left as they are where nothing changed. */
+qr_rc qr_workflow_update_owned(const struct qr_workflow *workflow, qr_uuid base_id, qr_uuid item_id,
+                               const struct qr_new_artifact *artifact, bool *ret_changed, qr_err *err);
 /* What is NULL stays. */
 struct qr_item_patch {
     const char *name, *attributes;
