@@ -160,11 +160,11 @@ static qr_rc open_stores(struct quire *quire, const struct qr_instance_options *
     QR_TRY(qr_visible_memory_create(&quire->visible, err));
     QR_TRY(qr_endpoints_open(&quire->endpoints, quire->clock, options->rand ? options->rand : qr_rand_system(),
                              qr_circuits_note, quire, err));
-    QR_TRY(qr_providers_open(&quire->providers,
-                             &(struct qr_providers_options){.clock = quire->clock,
-                                                            .endpoints = quire->endpoints,
-                                                            .hooks = qr_embedding_hooks(quire->db)},
-                             err));
+    struct qr_batcher_hooks hooks = qr_embedding_hooks(quire->db);
+    hooks.counts = &quire->embed_counts;
+    QR_TRY(qr_providers_open(
+        &quire->providers,
+        &(struct qr_providers_options){.clock = quire->clock, .endpoints = quire->endpoints, .hooks = hooks}, err));
     return qr_index_set_open(&quire->index, &index_options, err);
 }
 
@@ -197,6 +197,8 @@ qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_option
     quire->rand = options->rand ? options->rand : qr_rand_system();
     qr_uuid_gen_init(&quire->ids, quire->clock, quire->rand);
     qr_mutex_init(&quire->work_lock);
+    qr_meter_init(&quire->meter);
+    qr_health_init(&quire->health);
     quire->lock.fd = -1;
     const qr_rc rc = open_parts(quire, options, err);
     if (rc != QR_OK) {
@@ -227,6 +229,8 @@ void qr_instance_close(struct quire *quire)
     qr_file_lock_release(&quire->lock);
     qr_uuid_gen_done(&quire->ids);
     qr_mutex_done(&quire->work_lock);
+    qr_meter_done(&quire->meter);
+    qr_health_done(&quire->health);
     qr_config_done(&quire->config);
     qr_free(quire);
 }

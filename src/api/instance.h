@@ -1,6 +1,8 @@
 /* An open data folder: what every route works on. Behind `struct quire` of the public header. */
 #pragma once
 
+#include "api/health.h"
+#include "api/meter.h"
 #include "base/config.h"
 #include "base/fs.h"
 #include "base/sync.h"
@@ -29,6 +31,9 @@ struct quire {
     struct qr_endpoints *endpoints;      /* servers elsewhere that it works with */
     struct qr_providers *providers;      /* embedding models */
     struct qr_vector_counts counts;      /* of the vector cache, that are not stored yet */
+    struct qr_embed_counts embed_counts; /* of the models */
+    struct qr_meter meter;
+    struct qr_health health;
     _Atomic bool are_refused_left; /* jobs that wait for an endpoint that answers again; api/refused.h */
     struct qr_workflow workflow;
     struct qr_work *work;                      /* NULL = this process runs no jobs; api/wire.h */

@@ -4,6 +4,7 @@
 #include "api/audit.h"
 #include "api/once.h"
 #include "base/secret.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -11,6 +12,10 @@
 #include <strings.h>
 
 const struct qr_route qr_routes[] = {
+    {"GET", "/healthz", qr_route_healthz, "", "", "Whether the process answers.", QR_RIGHT_OPEN},
+    {"GET", "/readyz", qr_route_readyz, "", "", "Whether it can work: database, schema, jobs.", QR_RIGHT_OPEN},
+    {"GET", "/metrics", qr_route_metrics, "", "", "Numbers for monitoring, in the text format of Prometheus.",
+     QR_RIGHT_ADMIN},
     {"POST", "/api/v1/check", qr_route_check, "", "repair limit", "Looks through everything stored for damage.",
      QR_RIGHT_ADMIN},
     {"GET", "/api/v1/cache", qr_route_cache_show, "", "", "How much the vector cache holds.", QR_RIGHT_ADMIN},
@@ -271,7 +276,11 @@ static qr_rc call(struct qr_request *request, const struct qr_route **ret_route,
     QR_TRY(qr_access_check_named(request, route, body, err));
     request->query = parameters;
     request->body = body;
+    const int64_t began_us = qr_thread_mono_us();
     const qr_rc rc = qr_once_call(request, route, reply, err);
+    if (route->fn == qr_route_base_search || route->fn == qr_route_search) {
+        qr_meter_search(&request->quire->meter, qr_thread_mono_us() - began_us);
+    }
     request->query = request->body = NULL; /* they end here */
     return rc;
 }
@@ -340,6 +349,9 @@ static void answer(struct qr_request *request, const qr_err *failure, bool is_on
     }
     if (err.code == QR_CODE_UNAUTHORIZED) {
         qr_reply_header(reply, "WWW-Authenticate", "Bearer realm=\"quire\"");
+    }
+    if (reply->status) {
+        qr_meter_request(&request->quire->meter, reply->status);
     }
     if (route && !is_only_asked) {
         qr_audit_note(request, route, reply);

@@ -216,3 +216,19 @@ void qr_instance_trouble(struct quire *quire, qr_err *ret_trouble)
     }
     *ret_trouble = stats.trouble;
 }
+
+bool qr_instance_is_working(struct quire *quire)
+{
+    QR_HOLD(&quire->work_lock);
+    return quire->work && quire->work->runner;
+}
+
+void qr_instance_job_stats(struct quire *quire, struct qr_runner_stats *ret_stats)
+{
+    *ret_stats = (struct qr_runner_stats){0};
+    QR_HOLD(&quire->work_lock);
+    if (quire->work && quire->work->runner) {
+        qr_runner_stats(quire->work->runner, ret_stats);
+        ret_stats->rescued += qr_beat_rescued(quire->work->beat);
+    }
+}

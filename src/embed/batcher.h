@@ -40,6 +40,11 @@ struct qr_embed_paid {
     size_t kept_bytes;   /* of the text: so much was embedded */
 };
 
+/* What a process has asked its models for. Added to by any thread. */
+struct qr_embed_counts {
+    _Atomic uint64_t calls, failed_calls, texts, tokens; /* tokens as the provider counts them */
+};
+
 /* What a batcher has to ask and to tell. Each may be NULL. Called from any thread, without locks. */
 struct qr_batcher_hooks {
     qr_rc (*look)(void *arg, struct qr_embed_asked *asked, size_t count, qr_err *err);
@@ -51,6 +56,7 @@ struct qr_batcher_hooks {
     void *arg;
     /* How many texts of documents it embeds a minute; told seldom, after some were kept. */
     void (*pace)(void *arg, const char *fingerprint, int64_t texts_a_minute);
+    struct qr_embed_counts *counts;
 };
 
 struct qr_batcher_options {

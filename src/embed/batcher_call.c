@@ -111,6 +111,17 @@ static void tell_pace(struct call *call)
     }
 }
 
+static void count_call(const struct call *call, qr_rc rc)
+{
+    struct qr_embed_counts *counts = call->batcher->options.hooks.counts;
+    if (counts) {
+        atomic_fetch_add(&counts->calls, 1);
+        atomic_fetch_add(&counts->failed_calls, rc != QR_OK);
+        atomic_fetch_add(&counts->texts, rc == QR_OK ? call->sent_count : 0);
+        atomic_fetch_add(&counts->tokens, rc == QR_OK ? (uint64_t)call->answer.token_count : 0);
+    }
+}
+
 static qr_rc ask_provider(struct call *call, qr_err *err)
 {
     struct qr_provider *provider = call->batcher->provider;
@@ -130,7 +141,9 @@ static qr_rc ask_provider(struct call *call, qr_err *err)
                                              .is_cancelled = is_closing,
                                              .cancel_arg = call->batcher};
     call->answer.is_bad = call->is_bad;
-    QR_TRY(provider->embed(provider, &request, &call->answer, err));
+    const qr_rc rc = provider->embed(provider, &request, &call->answer, err);
+    count_call(call, rc);
+    QR_TRY(rc);
     atomic_fetch_add(&provider->token_count, call->answer.token_count);
     QR_FAILPOINT("embed.batch.answered", err);
     QR_TRY(check_dimension(call, err));

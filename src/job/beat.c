@@ -8,6 +8,7 @@
 #include "store/beats.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 
 enum {
     PRUNE_JOBS_MS = 600000,
@@ -29,6 +30,8 @@ struct qr_beat {
     struct qr_runner *runner; /* of this process: it lives, whatever its lease says; NULL = none */
     struct entry entries[QR_BEAT_TASKS_MAX];
     size_t entry_count;
+    int64_t freed_count;      /* by the step that runs */
+    _Atomic uint64_t rescued; /* by all that were committed; read by any thread */
 
     struct qr_mutex lock;
     struct qr_signal wake;
@@ -46,6 +49,7 @@ static qr_rc rescue(struct qr_tx *tx, void *arg, bool *ret_more, qr_err *err)
     int64_t dead_count, freed_count;
     QR_TRY(qr_workers_declare_dead(tx, false, spared, &dead_count, err));
     QR_TRY(qr_workers_free_jobs(tx, &freed_count, err));
+    beat->freed_count = freed_count;
     *ret_more = freed_count > 0;
     return QR_OK;
 }
@@ -134,7 +138,15 @@ static qr_rc write_step(struct qr_beat *beat, qr_tx_fn *fn, struct step *step, q
     if (step->task->look) {
         QR_TRY(step->task->look(step->task->arg, err));
     }
-    return qr_db_write(beat->options.db, QR_RELAXED, fn, step, err);
+    beat->freed_count = 0;
+    QR_TRY(qr_db_write(beat->options.db, QR_RELAXED, fn, step, err));
+    atomic_fetch_add(&beat->rescued, (uint64_t)beat->freed_count);
+    return QR_OK;
+}
+
+uint64_t qr_beat_rescued(const struct qr_beat *beat)
+{
+    return atomic_load(&beat->rescued);
 }
 
 static qr_rc run_rest(struct qr_beat *beat, struct step *step, qr_err *err)

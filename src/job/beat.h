@@ -62,6 +62,9 @@ void qr_beat_free(struct qr_beat *beat);
  * was asleep its lease has run out, and it sees to that itself. Before qr_beat_start. */
 void qr_beat_spare(struct qr_beat *beat, struct qr_runner *runner);
 
+/* How many jobs of dead workers it has put back in line. From any thread. */
+uint64_t qr_beat_rescued(const struct qr_beat *beat);
+
 /* Does every recovery task, at start, before any job is claimed: to its end, or for as long as the budget lasts (B5). So a
  * recovery task must be right while jobs run, as it has to be every minute. Before qr_beat_start. */
 enum { QR_BEAT_RECOVERY_MS = 300 }; /* a start is to take less than a second */

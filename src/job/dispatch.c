@@ -359,26 +359,41 @@ static enum qr_db_level level_of(const struct round *round)
     return level;
 }
 
+static void time_ending(struct qr_type_stats *type, const struct task *task)
+{
+    if (task->began_mono_ms) {
+        type->timed++;
+        type->duration_ms += (uint64_t)QR_MAX(qr_runner_mono_ms(task->runner) - task->began_mono_ms, INT64_C(0));
+    }
+}
+
 static void count_ending(struct qr_runner_stats *stats, const struct qr_ending *ending)
 {
     if (ending->is_lost) {
         stats->lost++;
         return;
     }
+    struct qr_type_stats *type = &stats->types[qr_job_type_find(qr_str_of(ending->task->job.type))];
     stats->ended[ending->task->job.queue] += !qr_job_state_is_open(ending->state);
+    time_ending(type, ending->task);
     switch (ending->state) {
     case QR_JOB_COMPLETED:
         stats->completed++;
+        type->completed++;
         break;
     case QR_JOB_FAILED:
         stats->failed++;
+        type->failed++;
         break;
     case QR_JOB_SKIPPED:
         stats->skipped++;
+        type->skipped++;
         break;
     default:
         stats->snoozed += ending->outcome->kind == QR_OUTCOME_SNOOZED;
+        type->snoozed += ending->outcome->kind == QR_OUTCOME_SNOOZED;
         stats->retried += ending->outcome->kind != QR_OUTCOME_SNOOZED;
+        type->retried += ending->outcome->kind != QR_OUTCOME_SNOOZED;
     }
 }
 

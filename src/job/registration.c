@@ -28,6 +28,8 @@ qr_rc qr_dispatch_free_dead(struct qr_runner *runner, qr_err *err)
     struct registration registration = {.runner = runner};
     do {
         QR_TRY(qr_db_write(runner->options.db, QR_DURABLE, free_dead, &registration, err));
+        QR_HOLD(&runner->lock);
+        runner->stats.rescued += (uint64_t)registration.freed_count;
     } while (registration.freed_count > 0);
     QR_HOLD(&runner->lock);
     runner->has_dead_to_free = false;

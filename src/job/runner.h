@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "job/handler.h"
+#include "model/job_type.h"
 
 enum { QR_RUNNER_SLOTS_MAX = 64 };
 
@@ -52,9 +53,18 @@ bool qr_runner_stop(struct qr_runner *runner, int64_t grace_ms);
 /* As which it is registered now. */
 qr_uuid qr_runner_worker_id(struct qr_runner *runner);
 
+/* What became of attempts of one type, as far as it is recorded. */
+struct qr_type_stats {
+    uint64_t completed, failed, retried, snoozed, skipped;
+    uint64_t timed;       /* attempts whose time is in the sum: those that were begun */
+    uint64_t duration_ms; /* from the beginning of the handler until it is recorded */
+};
+
 struct qr_runner_stats {
     uint64_t claimed, completed, failed, retried, snoozed, skipped, lost, stuck, leases_lost;
-    uint64_t ended[QR_QUEUE_END]; /* by queue: those that do not come again */
+    uint64_t rescued; /* jobs of dead workers that were put back in line at the start; see also the beat's */
+    uint64_t ended[QR_QUEUE_END];                /* by queue: those that do not come again */
+    struct qr_type_stats types[QR_JOB_TYPE_END]; /* 0 = types that are not known here */
     int running;
     qr_err
         trouble; /* why the last round of the dispatcher failed, so that nothing begins or ends; no code = it did not */

@@ -157,6 +157,25 @@ void qr_endpoint_look(struct qr_endpoint *endpoint, struct qr_endpoint_state *re
     memcpy(ret_state->id, endpoint->id, sizeof ret_state->id);
 }
 
+void qr_endpoints_look(struct qr_endpoints *all, struct qr_endpoints_totals *ret_totals)
+{
+    struct qr_endpoints_totals totals = {0};
+    size_t cursor = 0;
+    qr_str key;
+    void *value;
+    QR_HOLD(&all->lock); /* so that none is forgotten meanwhile */
+    while (qr_map_next(&all->by_id, &cursor, &key, &value)) {
+        struct qr_endpoint_state state;
+        qr_endpoint_look(value, &state);
+        totals.known++;
+        totals.open += state.is_open;
+        totals.request_count += state.request_count;
+        totals.refused_count += state.refused_count;
+        totals.limited_count += state.limited_count;
+    }
+    *ret_totals = totals;
+}
+
 /* What a request of so many tokens takes of a minute. */
 static int64_t share_ms(const struct qr_endpoint_limits *limits, int64_t tokens)
 {

@@ -69,6 +69,12 @@ qr_rc qr_endpoint_check_url(const char *url, qr_err *err);
 void qr_endpoint_id(const struct qr_endpoint_options *options, unsigned char ret_id[static QR_HASH_BYTES]);
 /* Since when (wall clock) the oldest request of this process waits for its answer there; 0 = none does. */
 int64_t qr_endpoint_awaited_since(struct qr_endpoints *endpoints, const struct qr_endpoint_options *options);
+/* Of all that the process knows. */
+struct qr_endpoints_totals {
+    int known, open; /* endpoints; those whose circuit is open */
+    uint64_t request_count, refused_count, limited_count;
+};
+void qr_endpoints_look(struct qr_endpoints *endpoints, struct qr_endpoints_totals *ret_totals);
 /* Texts live as long as the endpoint. */
 void qr_endpoint_look(struct qr_endpoint *endpoint, struct qr_endpoint_state *ret_state);
 /* How long until a request of so many tokens may be sent, as it stands; 0 = now. To look changes nothing. */

@@ -104,6 +104,11 @@ struct qr_item_totals {
 };
 qr_rc qr_items_totals(struct qr_tx *tx, const struct qr_item *container, struct qr_item_totals *ret_totals,
                       qr_err *err);
+/* How many of all bases are not at rest. Counts at most `limit` of each. */
+struct qr_item_counts {
+    int64_t idle, active, deleting;
+};
+qr_rc qr_items_count(struct qr_tx *tx, int64_t limit, struct qr_item_counts *ret_counts, qr_err *err);
 
 /* Living children of a container in the order of their keys, above `after_key`; light rows for reconciling. */
 struct qr_child_row {

@@ -36,3 +36,14 @@ qr_rc qr_items_totals(struct qr_tx *tx, const struct qr_item *container, struct 
     ret_totals->leaves = ret_totals->completed + ret_totals->failed + ret_totals->active + ret_totals->idle;
     return qr_rows_end(&rows, err);
 }
+
+/* Each has a partial index that holds just its rows. */
+qr_rc qr_items_count(struct qr_tx *tx, int64_t limit, struct qr_item_counts *ret_counts, qr_err *err)
+{
+    QR_TRY(qr_tx_get_i64(tx, "SELECT count(*) FROM (SELECT 1 FROM item WHERE status = 1 LIMIT ?1) AS counted",
+                         QR_VALS(qr_val_i64(limit)), NULL, &ret_counts->idle, err));
+    QR_TRY(qr_tx_get_i64(tx, "SELECT count(*) FROM (SELECT 1 FROM item WHERE status IN (2, 3) LIMIT ?1) AS counted",
+                         QR_VALS(qr_val_i64(limit)), NULL, &ret_counts->active, err));
+    return qr_tx_get_i64(tx, "SELECT count(*) FROM (SELECT 1 FROM item WHERE status = 8 LIMIT ?1) AS counted",
+                         QR_VALS(qr_val_i64(limit)), NULL, &ret_counts->deleting, err);
+}

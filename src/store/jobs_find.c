@@ -87,3 +87,17 @@ qr_rc qr_jobs_add_again(struct qr_tx *tx, qr_uuid id, qr_uuid new_id, qr_uuid *r
     };
     return qr_jobs_add_new(tx, &copy, ret_id, ret_existed, err);
 }
+
+qr_rc qr_jobs_oldest(struct qr_tx *tx, enum qr_queue queue, int64_t limit, int64_t *ret_queued_ms,
+                     int64_t *ret_running_ms, qr_err *err)
+{
+    *ret_queued_ms = *ret_running_ms = 0;
+    QR_TRY(qr_tx_get_i64(tx,
+                         "SELECT coalesce(min(run_at), 0) FROM "
+                         "(SELECT run_at FROM job WHERE state = 3 AND queue = ?1 LIMIT ?2) AS looked_at",
+                         QR_VALS(qr_val_i64(queue), qr_val_i64(limit)), NULL, ret_queued_ms, err));
+    return qr_tx_get_i64(tx,
+                         "SELECT coalesce(min(claimed_at), 0) FROM "
+                         "(SELECT claimed_at FROM job WHERE state = 4 AND queue = ?1 LIMIT ?2) AS looked_at",
+                         QR_VALS(qr_val_i64(queue), qr_val_i64(limit)), NULL, ret_running_ms, err);
+}

@@ -22,3 +22,8 @@ qr_rc qr_jobs_add_again(struct qr_tx *tx, qr_uuid id, qr_uuid new_id, qr_uuid *r
 
 /* How many workers hold a valid lease. */
 qr_rc qr_workers_count_live(struct qr_tx *tx, int64_t *ret_count, qr_err *err);
+
+/* Since when (wall clock) the job that could begin first waits, and the one that was begun first runs; 0 = there is none. Looks at
+ * no more than `limit` of each, so that a long queue costs no more than a short one: then it may be an older one. */
+qr_rc qr_jobs_oldest(struct qr_tx *tx, enum qr_queue queue, int64_t limit, int64_t *ret_queued_ms,
+                     int64_t *ret_running_ms, qr_err *err);
