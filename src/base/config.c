@@ -230,6 +230,7 @@ static qr_rc take_variable(struct qr_config *config, const struct qr_config_inpu
     const enum qr_config_id id = key_of_variable(name);
     if (id == QR_CONFIG_COUNT) {
         const bool ours = strcmp(origin, "QUIRE_CONFIG") == 0 || strcmp(origin, "QUIRE_FAILPOINTS") == 0 ||
+                          strcmp(origin, "QUIRE_KEY") == 0 || strcmp(origin, "QUIRE_SERVER") == 0 ||
                           strcmp(origin, "QUIRE_READER_FAILPOINTS") == 0;
         if (!ours && is_variable_name(origin) && config->stray_count < QR_CONFIG_STRAYS_MAX) {
             config->strays[config->stray_count++] = origin;

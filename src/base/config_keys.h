@@ -46,8 +46,27 @@ QR_KEY_SIZE(SEARCH_VECTOR_MEMORY, "search.vector_memory", 256 << 20, 0, INT64_C(
     "SQLite: vectors of the bases that are searched are kept in memory up to this size, those used last; a base that does not fit is searched in its file, which takes longer and finds the same.")
 QR_KEY_TEXT(SERVER_IMPORT_ROOTS, "server.import_roots", "none", "none, or absolute paths with a colon between two",
     "Folders of this machine from which keys may add files and folders by their path. The local owner may add any.")
+
+QR_KEY_TEXT(SERVER_LISTEN, "server.listen", "127.0.0.1:7700", "ADDRESS:PORT, as in 127.0.0.1:7700, [::1]:7700 or 0.0.0.0:0",
+    "Where `quire serve` takes requests, beside the socket in the data folder. Port 0 is any that is free; which one is printed. Also --listen.")
+QR_KEY_TEXT(SERVER_HOSTS, "server.hosts", "-", "names separated by commas, - for none",
+    "The names that the server goes by, as browsers write them into Host. On a loopback address others than localhost are refused unless they are listed here; elsewhere any is taken when the list is empty.")
+QR_KEY_INTEGER(SERVER_THREADS, "server.threads", 16, 1, 256, "",
+    "So many requests are worked on at once; others wait for their turn.")
+QR_KEY_INTEGER(SERVER_CONNECTIONS, "server.connections", 1024, 4, 65536, "",
+    "Connections at most, in all. Who comes then waits until another one leaves.")
+QR_KEY_INTEGER(SERVER_ADDRESS_CONNECTIONS, "server.address_connections", 512, 0, 65536, "",
+    "Connections at most from one address; more are hung up on. 0 is any number.")
+QR_KEY_INTEGER(SERVER_ADDRESS_REQUESTS, "server.address_requests", 1000, 0, 1000000, "a second",
+    "Requests at most from one address, after a burst of twice as many; more are refused with `rate_limited`. 0 is any number.")
+QR_KEY_INTEGER(SERVER_REQUEST_MS, "server.request_ms", 30000, 100, 3600000, "ms",
+    "So long a client may take to send a request's headers, again for its body, and to read its answer; large ones get the time that server.rate_min gives them. Then it is hung up on.")
+QR_KEY_SIZE(SERVER_RATE_MIN, "server.rate_min", 64 << 10, 1 << 10, 1 << 30,
+    "Bytes a second: who sends or reads slower than this has no more time than server.request_ms.")
 QR_KEY_SIZE(SERVER_UPLOAD_LIMIT, "server.upload_limit", INT64_C(4) << 30, 1 << 10, INT64_C(1024) << 30,
     "The most that one upload may have.")
+QR_KEY_SIZE(SERVER_BODY_LIMIT, "server.body_limit", 64 << 20, 1 << 10, 64 << 20,
+    "The largest body of a request that is no upload.")
 /* clang-format on */
 
 #undef QR_KEY_TEXT

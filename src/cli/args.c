@@ -75,6 +75,10 @@ static qr_rc take_common_option(struct cli *cli, const struct cli_option *option
         cli->flags[cli->flag_count++] = (struct qr_config_flag){"--data", QR_STR("data.dir"), qr_str_of(value)};
     } else if (strcmp(option->name, "--config") == 0) {
         cli->file = value;
+    } else if (strcmp(option->name, "--server") == 0) {
+        cli->server = value;
+    } else if (strcmp(option->name, "--key-file") == 0) {
+        cli->key_file = value;
     } else if (strcmp(option->name, "--set") == 0) {
         return add_setting(cli, value, err);
     } else if (strcmp(option->name, "--help") == 0) {

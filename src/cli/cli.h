@@ -42,6 +42,8 @@ struct cli {
     const char **repeated;               /* all values of the option that may be repeated */
     size_t repeated_count;
     const char *file;             /* --config */
+    const char *server;           /* --server or QUIRE_SERVER; NULL = the data folder is this machine's */
+    const char *key_file;         /* --key-file */
     struct qr_config_flag *flags; /* --data and --set, in order */
     size_t flag_count;
     const char **args;
@@ -51,7 +53,7 @@ struct cli {
     struct qr_log log;
     /* the data folder, between cli_open and cli_close */
     struct quire *quire;      /* NULL = another process owns it, and answers through its socket */
-    struct cli_remote remote; /* only then */
+    struct cli_remote remote; /* only then, or the server's */
 };
 
 /* ---- commands.c: the tables ---- */
@@ -83,6 +85,7 @@ int cmd_reindex(struct cli *cli);
 int cmd_retry(struct cli *cli);
 int cmd_rm(struct cli *cli);
 int cmd_search(struct cli *cli);
+int cmd_serve(struct cli *cli);
 int cmd_set(struct cli *cli);
 int cmd_show(struct cli *cli);
 int cmd_version(struct cli *cli);

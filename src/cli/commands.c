@@ -7,6 +7,10 @@ const struct cli_option cli_options[] = {
     {"--data", "DIR", "The data folder; also the setting data.dir and QUIRE_DATA."},
     {"--config", "FILE", "The configuration file; also QUIRE_CONFIG. Default: $XDG_CONFIG_HOME/quire/quire.ini."},
     {"--set", "KEY=VALUE", "One setting for this call; may be repeated. `quire help config` lists them."},
+    {"--server", "URL",
+     "Work through this server instead, as in http://127.0.0.1:7700; also QUIRE_SERVER. Paths are the "
+     "server's then."},
+    {"--key-file", "FILE", "The file with the key for --server; also the key itself in QUIRE_KEY."},
     {"--json", NULL, "Print the answer, or the error, as JSON and nothing else on standard output."},
     {"--help", NULL, "Print the command's help."},
     {NULL},
@@ -298,6 +302,18 @@ const struct cli_command cli_commands[] = {
                 {"--explain", NULL, "Say what was searched for, and why a hit stands where it stands."},
             },
         .run = cmd_search,
+    },
+    {
+        .name = "serve",
+        .args = "",
+        .doc = "Takes requests on a port, and runs jobs, until it is told to end.",
+        .details = "Prints `listening on http://…` when it is ready. Other commands work through it meanwhile. Without "
+                   "any key "
+                   "only this machine is listened to. SIGTERM or Ctrl-C ends it: requests that run are answered, jobs "
+                   "go on with "
+                   "the next one who runs them.",
+        .options = {{"--listen", "ADDR:PORT", "Where; also the setting server.listen. Default: 127.0.0.1:7700."}},
+        .run = cmd_serve,
     },
     {
         .name = "set",

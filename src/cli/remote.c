@@ -1,9 +1,12 @@
 /* The client side of the socket: a connection a request, so that there is nothing to keep in step with the owner. */
 #include "cli/remote.h"
 
+#include "base/config.h"
 #include "http/address.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -32,9 +35,40 @@ static qr_rc connect_to(const struct qr_socket_address *address, int *ret_fd, qr
     return QR_OK;
 }
 
+/* The first of its addresses that answers. */
+static qr_rc connect_to_server(struct cli_remote *remote, qr_err *err)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    const int failed = getaddrinfo(remote->host, remote->port, &hints, &found);
+    if (failed) {
+        return qr_fail(err, QR_CODE_UNAVAILABLE, "the server %s cannot be found: %s", remote->host,
+                       gai_strerror(failed));
+    }
+    for (const struct addrinfo *at = found; at && remote->fd < 0; at = at->ai_next) {
+        const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd >= 0) {
+            set_send_timeout(fd, CLI_REMOTE_CONNECT_MS);
+        }
+        if (fd >= 0 && TEMP_FAILURE_RETRY(connect(fd, at->ai_addr, at->ai_addrlen)) == 0) {
+            set_send_timeout(fd, 0);
+            remote->fd = fd;
+        } else if (fd >= 0) {
+            close(fd);
+        }
+    }
+    freeaddrinfo(found);
+    return remote->fd >= 0 ? QR_OK
+                           : qr_fail(err, QR_CODE_UNAVAILABLE, "the server %s does not answer on port %s", remote->host,
+                                     remote->port);
+}
+
 static qr_rc connect_remote(struct cli_remote *remote, qr_err *err)
 {
     struct qr_socket_address address;
+    if (!remote->data_dir) {
+        return connect_to_server(remote, err);
+    }
     QR_TRY(qr_socket_address_init(&address, remote->data_dir, QR_SOCKET_NAME, err));
     const qr_rc rc = connect_to(&address, &remote->fd, err);
     qr_socket_address_done(&address);
@@ -44,6 +78,46 @@ static qr_rc connect_remote(struct cli_remote *remote, qr_err *err)
 qr_rc cli_remote_open(struct cli_remote *remote, const char *data_dir, qr_err *err)
 {
     *remote = (struct cli_remote){.data_dir = data_dir, .fd = -1};
+    return connect_remote(remote, err);
+}
+
+/* The part between "http://" and a slash: HOST, HOST:PORT, [::1]:PORT. */
+static bool split_authority(struct cli_remote *remote, qr_str authority)
+{
+    const char *end = authority.len && authority.ptr[0] == '[' ? memchr(authority.ptr, ']', authority.len) : NULL;
+    qr_str host = {authority.ptr + (end ? 1 : 0), 0};
+    qr_str port = authority;
+    if (end) {
+        host.len = (size_t)(end - host.ptr);
+        port = (qr_str){end + 1, authority.len - host.len - 2};
+        (void)qr_str_split(&port, ':');
+    } else {
+        host = qr_str_split(&port, ':');
+    }
+    int64_t number = 80;
+    if (host.len == 0 || host.len >= sizeof remote->host ||
+        (port.len && (!qr_str_to_i64(port, &number) || number < 1 || number > 65535))) {
+        return false;
+    }
+    snprintf(remote->host, sizeof remote->host, "%.*s", QR_STR_ARG(host));
+    snprintf(remote->port, sizeof remote->port, "%d", (int)number);
+    return true;
+}
+
+qr_rc cli_remote_open_server(struct cli_remote *remote, const char *url, qr_str key, qr_err *err)
+{
+    *remote = (struct cli_remote){.fd = -1};
+    qr_str rest = qr_str_of(url);
+    const bool is_http = qr_str_starts_with(rest, QR_STR("http://"));
+    rest = is_http ? (qr_str){rest.ptr + strlen("http://"), rest.len - strlen("http://")} : rest;
+    const qr_str authority = qr_str_split(&rest, '/');
+    if (!is_http || rest.len || !split_authority(remote, authority)) {
+        return qr_fail(err, QR_CODE_USAGE, "--server takes http://HOST:PORT");
+    }
+    if (key.len >= sizeof remote->key || !qr_config_is_plain(key.len ? key : QR_STR("none"))) {
+        return qr_fail(err, QR_CODE_BAD_REQUEST, "the key for the server is not one");
+    }
+    snprintf(remote->key, sizeof remote->key, "%.*s", QR_STR_ARG(key));
     return connect_remote(remote, err);
 }
 
@@ -58,14 +132,24 @@ void cli_remote_close(struct cli_remote *remote)
 /* ---- requests ---- */
 
 /* Nothing in the path may end the line that it stands in. */
-static qr_rc write_head(struct qr_buf *head, const char *method, const char *path, size_t body_len, qr_err *err)
+static qr_rc write_head(const struct cli_remote *remote, struct qr_buf *head, const char *method, const char *path,
+                        size_t body_len, qr_err *err)
 {
     for (const char *at = path; *at; at++) {
         if ((unsigned char)*at <= ' ' || *at == 0x7f) {
             return qr_fail(err, QR_CODE_BAD_REQUEST, "a path has no spaces and no control characters");
         }
     }
-    qr_buf_printf(head, "%s %s HTTP/1.1\r\nHost: quire\r\nConnection: close\r\n", method, path);
+    qr_buf_printf(head, "%s %s HTTP/1.1\r\nConnection: close\r\n", method, path);
+    if (remote->data_dir) {
+        qr_buf_add_text(head, "Host: quire\r\n");
+    } else {
+        qr_buf_printf(head, strchr(remote->host, ':') ? "Host: [%s]:%s\r\n" : "Host: %s:%s\r\n", remote->host,
+                      remote->port);
+    }
+    if (remote->key[0]) {
+        qr_buf_printf(head, "Authorization: Bearer %s\r\n", remote->key);
+    }
     qr_buf_printf(head, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n", body_len);
     return qr_buf_check(head, err);
 }
@@ -110,7 +194,7 @@ qr_rc cli_remote_call(struct cli_remote *remote, const char *method, const char 
     const qr_str content = qr_str_of(body);
     QR_CLEANUP(qr_buf_done) struct qr_buf head = {0};
     qr_http_response_init(ret_response, CLI_REMOTE_ANSWER_BYTES_MAX);
-    QR_TRY(write_head(&head, method, path, content.len, err));
+    QR_TRY(write_head(remote, &head, method, path, content.len, err));
     if (remote->fd < 0) {
         QR_TRY(connect_remote(remote, err));
     }

@@ -1,4 +1,4 @@
-/* Requests to the process that owns the data folder, over its socket (http/server.h). */
+/* Requests to the process that owns the data folder, over its socket (http/server.h), or to a server (http/port.h). */
 #pragma once
 
 #include "http/response.h"
@@ -9,12 +9,16 @@ enum {
 };
 
 struct cli_remote {
-    const char *data_dir; /* the caller's */
-    int fd;               /* of the next request; -1 = not connected */
+    const char *data_dir; /* the caller's; NULL = a server */
+    char host[256], port[8];
+    char key[300]; /* for the server; "" = none */
+    int fd;        /* of the next request; -1 = not connected */
 };
 
 /* Connects. `unavailable` when nobody is there. On failure there is nothing to close. */
 qr_rc cli_remote_open(struct cli_remote *remote, const char *data_dir, qr_err *err);
+/* "http://127.0.0.1:7700", the port may be left out. `usage` for another form, `bad_request` for what is no key. */
+qr_rc cli_remote_open_server(struct cli_remote *remote, const char *url, qr_str key, qr_err *err);
 void cli_remote_close(struct cli_remote *remote);
 
 /* Sends a request and waits for the answer, as long as it takes: Ctrl-C ends the waiting. `body` may be NULL. The answer

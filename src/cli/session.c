@@ -1,7 +1,9 @@
 /* What commands share: the configuration, the open data folder, answers and errors. */
+#include "base/fs.h"
 #include "cli/paint.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -156,10 +158,37 @@ static int open_or_connect(struct cli *cli, struct quire_error *error)
     }
 }
 
+/* The server that was named, and its key: from a file or the environment, since what is typed can be seen by all. */
+static int open_server(struct cli *cli)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf key = {0};
+    enum { KEY_BYTES_MAX = 256 };
+    const char *from_environment = getenv("QUIRE_KEY");
+    qr_err err = {0};
+    qr_rc rc = QR_OK;
+    if (cli->key_file) {
+        rc = qr_fs_read(qr_io_system(), cli->key_file, KEY_BYTES_MAX, &key, &err);
+    } else if (from_environment) {
+        qr_buf_add_text(&key, from_environment);
+        rc = qr_buf_check(&key, &err);
+    }
+    if (rc == QR_OK) {
+        rc = cli_remote_open_server(&cli->remote, cli->server, qr_str_trim(qr_buf_str(&key)), &err);
+    }
+    if (key.data) {
+        explicit_bzero(key.data, key.len);
+    }
+    return rc == QR_OK ? 0 : cli_fail(cli, &err);
+}
+
 int cli_open(struct cli *cli)
 {
     qr_err err = {0};
     struct quire_error error;
+    cli->server = cli->server ? cli->server : getenv("QUIRE_SERVER");
+    if (cli->server && *cli->server) {
+        return open_server(cli);
+    }
     const int64_t began_ms = qr_clock_mono_ms(qr_clock_system());
     if (open_or_connect(cli, &error) != 0) {
         read_error(error.code, error.message, &err);

@@ -231,11 +231,11 @@ QR_TEST(config_prints_what_is_in_force_and_where_it_came_from) /* CFG-1 */
     put_file(qr_test_path(t, "my.ini"), "[log]\nlevel = warn\n[database]\nconnections = 3\n");
     const struct outcome *text = start_ok(t, &config_run);
     QR_CHECK_HAS("KEY ", text->out);
-    QR_CHECK_HAS("\nlog.level                   warn          file my.ini:2\n", text->out);
-    QR_CHECK_HAS("\ndatabase.connections        5             environment QUIRE_DATABASE_CONNECTIONS\n", text->out);
-    QR_CHECK_HAS("\nlog.format                  json          flag --set\n", text->out);
-    QR_CHECK_HAS("\ndata.dir                    here          flag --data\n", text->out);
-    QR_CHECK_HAS("\ndatabase.wal_hard_limit     64MB          default\n", text->out);
+    QR_CHECK_HAS("\nlog.level                   warn            file my.ini:2\n", text->out);
+    QR_CHECK_HAS("\ndatabase.connections        5               environment QUIRE_DATABASE_CONNECTIONS\n", text->out);
+    QR_CHECK_HAS("\nlog.format                  json            flag --set\n", text->out);
+    QR_CHECK_HAS("\ndata.dir                    here            flag --data\n", text->out);
+    QR_CHECK_HAS("\ndatabase.wal_hard_limit     64MB            default\n", text->out);
 }
 
 QR_TEST(config_warns_of_variables_that_set_nothing_by_name_only) /* I10 */

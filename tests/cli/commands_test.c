@@ -63,7 +63,7 @@ QR_TEST(bash_completes_commands_options_choices_and_files)
 {
     make_docs(t);
     write_file(t, "completion", program_check(t, PROGRAM("completion", "bash"), 0, "complete -F _quire quire\n"));
-    check_bash_offers(t, "quire se", "search set\n");
+    check_bash_offers(t, "quire se", "search serve set\n");
     check_bash_offers(t, "quire search --ex", "--explain\n");
     check_bash_offers(t, "quire --data x ls --st", "--status\n");
     check_bash_offers(t, "quire ls --da", "--data\n");
@@ -191,7 +191,7 @@ QR_TEST(fish_completes_commands_options_choices_and_files)
 {
     make_docs(t);
     write_file(t, "completion", program_check(t, PROGRAM("completion", "fish"), 0, "complete -c quire"));
-    check_fish_offers(t, "quire se", "search\nset\n");
+    check_fish_offers(t, "quire se", "search\nserve\nset\n");
     check_fish_offers(t, "quire search --expl", "--explain\n");
     check_fish_offers(t, "quire --data x ls --sta", "--status\n");
     check_fish_offers(t, "quire completion z", "zsh\n");

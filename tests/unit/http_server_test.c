@@ -1,84 +1,14 @@
 /* The server of a data folder's socket, before a stand-in for the library: what it hands on, what it refuses, and that
  * no client holds up another. */
 #include "base/fs.h"
-#include "base/mem.h"
-#include "base/thread.h"
 #include "http/address.h"
-#include "http/response.h"
 #include "http/server.h"
 #include "support/fault.h"
-#include "support/test.h"
+#include "support/stand_in.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-/* ---- the stand-in: says what it was asked; waits at /wait ---- */
-
-struct quire {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int waiting;
-    bool may_go;
-};
-
-static struct quire library = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-static void wait_for_leave(struct quire *quire)
-{
-    QR_LOCKED(&quire->lock);
-    quire->waiting++;
-    pthread_cond_broadcast(&quire->changed);
-    while (!quire->may_go) {
-        pthread_cond_wait(&quire->changed, &quire->lock);
-    }
-}
-
-static void wait_until_waiting(int count)
-{
-    QR_LOCKED(&library.lock);
-    while (library.waiting < count) {
-        pthread_cond_wait(&library.changed, &library.lock);
-    }
-}
-
-static void give_leave(void)
-{
-    QR_LOCKED(&library.lock);
-    library.may_go = true;
-    pthread_cond_broadcast(&library.changed);
-}
-
-int quire_call(struct quire *quire, const char *method, const char *path, const char *body,
-               struct quire_response *ret_response)
-{
-    struct qr_buf text;
-    qr_buf_init(&text, 0);
-    if (strcmp(path, "/wait") == 0) {
-        wait_for_leave(quire);
-    }
-    qr_buf_printf(&text, "%s %s ", method, path);
-    if (strcmp(path, "/big") == 0) {
-        qr_buf_printf(&text, "%0*d", 8 << 20, 0);
-    }
-    if (body && strlen(body) > 1000) {
-        qr_buf_printf(&text, "%zu bytes", strlen(body));
-    } else {
-        qr_buf_add_text(&text, body ? body : "-");
-    }
-    ret_response->status = strcmp(path, "/missing") == 0 ? 404 : 200;
-    ret_response->content_type = "application/json";
-    ret_response->body = qr_buf_take(&text, &ret_response->body_size);
-    QR_CHECK(ret_response->body);
-    return ret_response->status;
-}
-
-void quire_response_done(struct quire_response *response)
-{
-    qr_free((char *)response->body);
-}
 
 /* ---- clients ---- */
 
@@ -112,45 +42,6 @@ static int connect_client(const char *folder)
     return fd;
 }
 
-/* False when the server has closed. */
-static bool send_bytes(int fd, qr_str bytes)
-{
-    while (bytes.len) {
-        const ssize_t sent = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
-        if (sent < 0) {
-            QR_CHECK(errno == EPIPE || errno == ECONNRESET);
-            return false;
-        }
-        bytes = (qr_str){bytes.ptr + sent, bytes.len - (size_t)sent};
-    }
-    return true;
-}
-
-/* The next answer; false when the server closed without a whole one. */
-static bool receive(int fd, struct qr_http_response *ret_response)
-{
-    char chunk[4096];
-    qr_http_response_init(ret_response, 1 << 20);
-    while (ret_response->part != QR_HTTP_COMPLETE) {
-        const ssize_t got = recv(fd, chunk, sizeof chunk, 0);
-        qr_err err = {0};
-        if (got <= 0) {
-            return qr_http_response_end(ret_response, &err) == QR_OK;
-        }
-        QR_CHECK_RC(QR_OK, qr_http_response_add(ret_response, (qr_str){chunk, (size_t)got}, &err));
-    }
-    return true;
-}
-
-static void check_answer(int fd, int status, const char *has)
-{
-    struct qr_http_response response;
-    QR_CHECK(receive(fd, &response));
-    QR_CHECK_INT(status, response.status);
-    QR_CHECK_HAS(has, qr_buf_str(&response.body).ptr);
-    qr_http_response_done(&response);
-}
-
 static void check_request(const char *folder, const char *request, int status, const char *has)
 {
     const int fd = connect_client(folder);
@@ -158,8 +49,6 @@ static void check_request(const char *folder, const char *request, int status, c
     check_answer(fd, status, has);
     close(fd);
 }
-
-#define HEADERS " HTTP/1.1\r\nHost: quire\r\n"
 
 /* ---- requests ---- */
 
@@ -186,27 +75,37 @@ QR_TEST(connection_takes_one_request_after_another)
     quire_server_stop(server);
 }
 
-QR_TEST(body_with_a_nul_is_refused)
+QR_TEST(body_with_a_nul_is_handed_on_whole)
 {
     struct quire_server *server = start_server(t);
+    struct qr_http_response response;
     const int fd = connect_client(t->dir);
     send_bytes(fd, QR_STR("POST /a" HEADERS "Content-Length: 4\r\n\r\n{}\0x"));
-    check_answer(fd, 400, "bad_request");
+    QR_CHECK(receive(fd, &response));
+    QR_CHECK(qr_str_equal(qr_buf_str(&response.body), QR_STR("POST /a {}\0x")));
+    qr_http_response_done(&response);
     close(fd);
     quire_server_stop(server);
 }
 
-static void send_body(int fd, size_t size_bytes)
+QR_TEST(whoever_opens_the_socket_is_the_local_owner)
 {
-    static char zeros[1 << 20];
-    memset(zeros, '0', sizeof zeros);
-    while (size_bytes) {
-        const size_t len = QR_MIN(size_bytes, sizeof zeros);
-        if (!send_bytes(fd, (qr_str){zeros, len})) {
-            return;
-        }
-        size_bytes -= len;
-    }
+    struct quire_server *server = start_server(t);
+    check_request(t->dir, "GET /who" HEADERS "\r\n", 200, "owner 1 from - key -");
+    quire_server_stop(server);
+}
+
+QR_TEST(files_are_handed_on_as_they_come)
+{
+    struct quire_server *server = start_server(t);
+    int fd = connect_client(t->dir);
+    send_bytes(fd, QR_STR("POST /stream" HEADERS "Content-Length: 104857600\r\n\r\n")); /* more than a body may have */
+    send_body(fd, 100 << 20);
+    check_answer(fd, 202, "104857600 bytes in pieces");
+    close(fd);
+    check_request(t->dir, "POST /stream" HEADERS "Content-Length: 3\r\n\r\nabc", 202, "3 bytes in one piece");
+    check_request(t->dir, "POST /stream/refused" HEADERS "Content-Length: 3\r\n\r\nabc", 403, "refused");
+    quire_server_stop(server);
 }
 
 QR_TEST(body_up_to_64_mb_is_taken_and_more_is_refused)

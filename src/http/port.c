@@ -1,0 +1,414 @@
+/* The server of a TCP port, on libmicrohttpd: few threads with epoll move bytes, a pool works (http/port.h, T1–T3). */
+#include "http/port.h"
+
+#include "base/mem.h"
+#include "base/rand.h"
+#include "base/thread.h"
+#include "http/server.h"
+#include "http/tcp.h"
+#include "http/visitors.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    IO_THREADS = 2,   /* they only move bytes */
+    LOOK_US = 500000, /* how often it is looked for clients that are gone, while there are any */
+};
+
+static const int64_t never_us = INT64_MAX;
+
+/* A connection, for its deadline. */
+struct link {
+    struct link *next, *previous;
+    int fd;
+    int64_t deadline_us;
+    char address[QR_TCP_ADDRESS_SIZE];
+};
+
+struct quire_port {
+    struct qr_front front;
+    struct qr_pool *pool;
+    struct MHD_Daemon *daemon;
+    struct quire_port_options options;
+    char url[sizeof "https://" + QR_TCP_URL_SIZE];
+    pthread_t watcher;
+    bool has_watcher;
+    pthread_mutex_t lock; /* holds what follows */
+    pthread_cond_t changed;
+    struct link *links;
+    struct qr_visitors visitors;
+    int64_t look_us; /* when the watcher looks again */
+    bool is_ending;
+};
+
+/* ---- deadlines (T2) ---- */
+
+static void set_deadline(struct quire_port *port, struct link *link, int64_t deadline_us)
+{
+    QR_LOCKED(&port->lock);
+    link->deadline_us = deadline_us;
+    if (deadline_us < port->look_us) {
+        pthread_cond_signal(&port->changed);
+    }
+}
+
+static int64_t time_for_bytes_us(const struct quire_port *port, size_t bytes)
+{
+    return (int64_t)bytes * 1000000 / port->options.bytes_per_s_min;
+}
+
+static void give_time(struct quire_port *port, struct link *link, size_t bytes)
+{
+    set_deadline(port, link, qr_thread_mono_us() + port->options.request_ms * 1000 + time_for_bytes_us(port, bytes));
+}
+
+static void add_time(struct quire_port *port, struct link *link, size_t bytes)
+{
+    QR_LOCKED(&port->lock);
+    link->deadline_us += link->deadline_us == never_us ? 0 : time_for_bytes_us(port, bytes);
+}
+
+/* libmicrohttpd overlooks the end of a connection that comes together with its last bytes, because it waits for a change of
+ * its socket that has been. This is one: what was received is read before the end is. */
+static void remind_of_end(const struct link *link)
+{
+    struct pollfd socket = {.fd = link->fd, .events = POLLRDHUP};
+    if (poll(&socket, 1, 0) == 1) {
+        shutdown(link->fd, SHUT_RD);
+    }
+}
+
+/* libmicrohttpd finds the end of a connection that was shut down, and cleans up behind it. A link is taken off the list
+ * before its socket is closed, so the number is still its own. */
+static void *watch(void *arg)
+{
+    struct quire_port *port = arg;
+    QR_LOCKED(&port->lock);
+    while (!port->is_ending) {
+        const int64_t now_us = qr_thread_mono_us();
+        port->look_us = never_us;
+        for (struct link *link = port->links; link; link = link->next) {
+            if (link->deadline_us <= now_us) {
+                shutdown(link->fd, SHUT_RDWR);
+                link->deadline_us = never_us;
+            }
+            if (link->deadline_us != never_us) {
+                remind_of_end(link);
+                port->look_us = QR_MIN(port->look_us, QR_MIN(link->deadline_us, now_us + LOOK_US));
+            }
+        }
+        if (port->look_us == never_us) {
+            pthread_cond_wait(&port->changed, &port->lock);
+        } else {
+            qr_cond_wait_until_us(&port->changed, &port->lock, port->look_us);
+        }
+    }
+    return NULL;
+}
+
+static void stop_watcher(struct quire_port *port)
+{
+    if (!port->has_watcher) {
+        return;
+    }
+    pthread_mutex_lock(&port->lock);
+    port->is_ending = true;
+    pthread_cond_signal(&port->changed);
+    pthread_mutex_unlock(&port->lock);
+    pthread_join(port->watcher, NULL);
+}
+
+/* ---- connections ---- */
+
+static enum MHD_Result may_connect(void *arg, const struct sockaddr *address, socklen_t size QR_UNUSED)
+{
+    struct quire_port *port = arg;
+    char text[QR_TCP_ADDRESS_SIZE];
+    qr_tcp_address(address, text);
+    QR_LOCKED(&port->lock);
+    return qr_visitors_may_enter(&port->visitors, text) ? MHD_YES : MHD_NO;
+}
+
+static struct link *begin_link(struct quire_port *port, struct MHD_Connection *connection)
+{
+    const int64_t now_us = qr_thread_mono_us();
+    struct link *link = qr_alloc_zero(sizeof *link);
+    if (!link) {
+        return NULL;
+    }
+    link->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    qr_tcp_address(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, link->address);
+    link->deadline_us = now_us + port->options.request_ms * 1000;
+    QR_LOCKED(&port->lock);
+    if (!qr_visitors_enter(&port->visitors, link->address, now_us)) {
+        qr_free(link);
+        return NULL;
+    }
+    link->next = port->links;
+    if (link->next) {
+        link->next->previous = link;
+    }
+    port->links = link;
+    if (link->deadline_us < port->look_us) {
+        pthread_cond_signal(&port->changed);
+    }
+    return link;
+}
+
+static void end_link(struct quire_port *port, struct link *link)
+{
+    QR_LOCKED(&port->lock);
+    qr_visitors_leave(&port->visitors, link->address, qr_thread_mono_us());
+    *(link->previous ? &link->previous->next : &port->links) = link->next;
+    if (link->next) {
+        link->next->previous = link->previous;
+    }
+    qr_free(link);
+}
+
+static void on_connection(void *arg, struct MHD_Connection *connection, void **link_at,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *link_at = begin_link(arg, connection);
+    } else if (*link_at) {
+        end_link(arg, *link_at);
+        *link_at = NULL;
+    }
+}
+
+static struct link *link_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/* ---- requests ---- */
+
+static void *begin_request(void *arg, const char *target, struct MHD_Connection *connection)
+{
+    struct quire_port *port = arg;
+    struct qr_exchange *exchange = qr_exchange_create(&port->front, target, connection);
+    if (exchange) {
+        exchange->owner = port;
+    }
+    return exchange;
+}
+
+static void end_request(void *arg, struct MHD_Connection *connection, void **exchange_at,
+                        enum MHD_RequestTerminationCode why QR_UNUSED)
+{
+    struct link *link = link_of(connection);
+    if (*exchange_at) {
+        qr_exchange_free(*exchange_at);
+        *exchange_at = NULL;
+    }
+    if (link) {
+        give_time(arg, link, 0); /* for the next one */
+    }
+}
+
+static qr_rc check_rate(struct quire_port *port, const struct link *link, qr_err *err)
+{
+    QR_LOCKED(&port->lock);
+    return qr_visitors_ask(&port->visitors, link->address, qr_thread_mono_us()) == 0
+               ? QR_OK
+               : qr_fail(err, QR_CODE_RATE_LIMITED, "more than %lld requests a second come from %s",
+                         (long long)port->options.address_requests_per_s, link->address);
+}
+
+static enum MHD_Result begin(struct quire_port *port, struct link *link, struct qr_exchange *exchange,
+                             const char *method, const char *version)
+{
+    qr_err err;
+    give_time(port, link, 0); /* for the body */
+    qr_rc rc = qr_exchange_begin(exchange, method, version, link->address, &err);
+    if (rc == QR_OK) {
+        rc = check_rate(port, link, &err);
+    }
+    return rc == QR_OK ? MHD_YES : qr_exchange_refuse(exchange, &err);
+}
+
+static struct qr_exchange *exchange_of(struct qr_pool_work *work)
+{
+    return (struct qr_exchange *)((char *)work - offsetof(struct qr_exchange, work));
+}
+
+static void run_call(struct qr_pool_work *work)
+{
+    struct qr_exchange *exchange = exchange_of(work);
+    struct MHD_Connection *connection = exchange->connection;
+    qr_exchange_call(exchange);
+    MHD_resume_connection(connection); /* from here on the exchange is the other thread's */
+}
+
+static void run_write(struct qr_pool_work *work)
+{
+    struct qr_exchange *exchange = exchange_of(work);
+    struct MHD_Connection *connection = exchange->connection;
+    qr_exchange_write(exchange);
+    MHD_resume_connection(connection);
+}
+
+/* A piece of the body. What is refused already gets no more time. */
+static void take(struct quire_port *port, struct link *link, struct qr_exchange *exchange, const char *bytes,
+                 size_t size_bytes)
+{
+    qr_exchange_take(exchange, bytes, size_bytes);
+    if (exchange->refusal.code == QR_CODE_NONE && !exchange->has_response) {
+        add_time(port, link, size_bytes);
+    }
+    if (qr_exchange_has_piece(exchange)) {
+        exchange->work.run = run_write;
+        MHD_suspend_connection(exchange->connection);
+        qr_pool_add(port->pool, &exchange->work);
+    }
+}
+
+/* T1 */
+static enum MHD_Result hand_over(struct quire_port *port, struct link *link, struct qr_exchange *exchange)
+{
+    qr_err err;
+    if (qr_exchange_end_body(exchange, &err) != QR_OK) {
+        return qr_exchange_refuse(exchange, &err);
+    }
+    set_deadline(port, link, never_us);
+    exchange->is_called = true;
+    exchange->work.run = run_call;
+    MHD_suspend_connection(exchange->connection);
+    qr_pool_add(port->pool, &exchange->work);
+    return MHD_YES;
+}
+
+/* Called once with the headers, for each piece of the body, at its end, and once more when it was worked on. */
+/* NOLINTNEXTLINE(readability-function-size): the parameters are libmicrohttpd's */
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *decoded_path QR_UNUSED,
+                                  const char *method, const char *version, const char *bytes, size_t *size_bytes,
+                                  void **exchange_at)
+{
+    struct quire_port *port = arg;
+    struct qr_exchange *exchange = *exchange_at;
+    struct link *link = link_of(connection);
+    if (!exchange || !link) {
+        return MHD_NO; /* no memory */
+    }
+    if (!exchange->has_begun) {
+        return begin(port, link, exchange, method, version);
+    }
+    if (*size_bytes) {
+        take(port, link, exchange, bytes, *size_bytes);
+        *size_bytes = 0;
+        return MHD_YES;
+    }
+    if (exchange->is_called) {
+        give_time(port, link, exchange->response.body_size);
+        return qr_exchange_send(exchange);
+    }
+    return hand_over(port, link, exchange);
+}
+
+/* ---- start and stop ---- */
+
+static struct MHD_Daemon *start_daemon(struct quire_port *port, int fd)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* its threads inherit it: signals belong to the main thread */
+    /* clang-format off */
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, may_connect, port, on_request, port,
+        MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)IO_THREADS,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_URI_LOG_CALLBACK, begin_request, port,
+        MHD_OPTION_NOTIFY_COMPLETED, end_request, port,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, port,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)QUIRE_SERVER_HEAD_BYTES_MAX,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)port->options.connections_max,
+        MHD_OPTION_CONNECTION_TIMEOUT, 0U,
+        MHD_OPTION_END);
+    /* clang-format on */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return daemon;
+}
+
+static void free_port(struct quire_port *port)
+{
+    qr_pool_free(port->pool);
+    if (port->daemon) {
+        MHD_stop_daemon(port->daemon); /* breaks the connections that are left */
+    }
+    stop_watcher(port);
+    qr_visitors_done(&port->visitors);
+    pthread_cond_destroy(&port->changed);
+    pthread_mutex_destroy(&port->lock);
+    qr_front_done(&port->front);
+    qr_free(port);
+}
+
+static void init_port(struct quire_port *port, struct quire *quire, const struct quire_port_options *options)
+{
+    port->options = *options;
+    port->look_us = never_us;
+    port->front = (struct qr_front){.quire = quire,
+                                    .call = options->call ? options->call : quire_request_call,
+                                    .log = options->log,
+                                    .hosts = {.names = options->hosts},
+                                    .body_bytes_max = options->body_bytes_max};
+    qr_front_init(&port->front);
+    pthread_mutex_init(&port->lock, NULL);
+    qr_cond_init(&port->changed);
+    qr_visitors_init(&port->visitors, qr_rand_u64(qr_rand_system()), options->address_connections_max,
+                     options->address_requests_per_s);
+}
+
+static qr_rc start_threads(struct quire_port *port, qr_err *err)
+{
+    struct qr_tcp tcp;
+    QR_TRY(qr_pool_create(&port->pool, port->options.threads, err));
+    QR_TRY(qr_thread_start(&port->watcher, "quire-deadline", watch, port, err));
+    port->has_watcher = true;
+    QR_TRY(qr_tcp_listen(port->options.listen, port->options.has_keys, &tcp, err));
+    port->front.hosts.is_loopback = tcp.is_loopback;
+    snprintf(port->url, sizeof port->url, "http://%s", tcp.authority);
+    port->daemon = start_daemon(port, tcp.fd); /* which closes it, also where it cannot start a thread */
+    return port->daemon ? QR_OK : qr_fail(err, QR_CODE_UNAVAILABLE, "cannot start the server of %s", port->url);
+}
+
+qr_rc quire_port_start(struct quire *quire, const struct quire_port_options *options, struct quire_port **ret_port,
+                       qr_err *err)
+{
+    struct quire_port *port = qr_alloc_zero(sizeof *port);
+    if (!port) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while starting the server");
+    }
+    init_port(port, quire, options);
+    const qr_rc rc = start_threads(port, err);
+    if (rc != QR_OK) {
+        free_port(port);
+        return rc;
+    }
+    *ret_port = port;
+    return QR_OK;
+}
+
+const char *quire_port_url(const struct quire_port *port)
+{
+    return port->url;
+}
+
+void quire_port_stop(struct quire_port *port)
+{
+    if (!port) {
+        return;
+    }
+    const int fd = MHD_quiesce_daemon(port->daemon);
+    if (fd != MHD_INVALID_SOCKET) {
+        close(fd);
+    }
+    qr_front_drain(&port->front, port->options.last_answers_ms);
+    free_port(port);
+}
