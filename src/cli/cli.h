@@ -79,6 +79,7 @@ int cmd_cache(struct cli *cli);
 int cmd_cat(struct cli *cli);
 int cmd_ls(struct cli *cli);
 int cmd_model(struct cli *cli);
+int cmd_mcp(struct cli *cli);
 int cmd_process(struct cli *cli);
 int cmd_refresh(struct cli *cli);
 int cmd_reindex(struct cli *cli);

@@ -3,6 +3,7 @@
 #include "cli/items.h"
 #include "cli/notify.h"
 #include "http/port.h"
+#include "mcp/mcp.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -46,6 +47,7 @@ static qr_rc start_port(struct cli *cli, struct quire_port **ret_port, qr_err *e
         .bytes_per_s_min = qr_config_number(config, QR_CONFIG_SERVER_RATE_MIN),
         .body_bytes_max = (size_t)qr_config_number(config, QR_CONFIG_SERVER_BODY_LIMIT),
         .last_answers_ms = LAST_ANSWERS_MS,
+        .call = quire_mcp_http_call,
         .log = &cli->log,
     };
     return quire_port_start(cli->quire, &options, ret_port, err);

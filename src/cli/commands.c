@@ -200,6 +200,16 @@ const struct cli_command cli_commands[] = {
         .run = cmd_ls,
     },
     {
+        .name = "mcp",
+        .args = "",
+        .doc = "Lets an agent search, read and add: MCP on standard input and output.",
+        .details =
+            "For programs that start it, such as Claude, Cursor or an editor: one message a line, until the input "
+            "ends. Both the protocol of 2026-07-28 and the older handshake are spoken. It runs jobs while it owns the "
+            "data folder. A server offers the same at /mcp.",
+        .run = cmd_mcp,
+    },
+    {
         .name = "model",
         .args = "add|ls|use|rm [NAME]",
         .args_max = 2,

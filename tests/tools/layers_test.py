@@ -42,7 +42,7 @@ def test_a_call_upwards_is_found():
 
 
 def test_a_front_end_that_reaches_past_the_public_header_is_found():
-    found("src/cli/new.c", '#include "db/db.h"', "cli may include only cli, quire, base, http, not db")
+    found("src/cli/new.c", '#include "db/db.h"', "cli may include only cli, quire, base, http, mcp, not db")
 
 
 def test_the_public_header_inside_the_library_is_found():
