@@ -101,6 +101,12 @@ const struct qr_route qr_routes[] = {
      QR_RIGHT_OWNER},
     {"DELETE", "/api/v1/bases/{b}/members/{k}", qr_route_members_delete, "", "", "Takes a key's role in a base away.",
      QR_RIGHT_OWNER},
+    {"POST", "/retrieval", qr_route_dify_retrieval, "", "*", "Searches a base, in the shape of Dify.", QR_RIGHT_KEY,
+     .error = qr_dify_error},
+    {"POST", "/v1/vector_stores/{b}/search", qr_route_vector_store_search, "", "*",
+     "Searches a base, in the shape of OpenAI.", QR_RIGHT_VIEWER, .error = qr_openai_error},
+    {"POST", "/v1/embeddings", qr_route_embeddings, "", "*", "Vectors of texts, in the shape of OpenAI.", QR_RIGHT_KEY,
+     .error = qr_openai_error},
 };
 
 const size_t qr_route_count = QR_COUNT(qr_routes);
@@ -177,7 +183,9 @@ static qr_rc parse_body(const struct quire_request *from, const char *fields, js
     if (!json_is_object(body)) {
         return qr_fail(err, QR_CODE_BAD_REQUEST, "the body must be a JSON object");
     }
-    QR_TRY(qr_json_require_fields(body, "", fields, err));
+    if (strcmp(fields, "*") != 0) {
+        QR_TRY(qr_json_require_fields(body, "", fields, err));
+    }
     *ret_body = json_incref(body);
     return QR_OK;
 }
@@ -340,7 +348,7 @@ static void answer(struct qr_request *request, const qr_err *failure, bool is_on
         qr_buf_done(&reply->bytes);
         qr_secret_hide(err.msg); /* KEY-9: one that was sent in the wrong place */
         reply->status = qr_code_info(err.code)->http_status;
-        reply->body = qr_json_error(&err, reply->details);
+        reply->body = route && route->error ? route->error(request, &err) : qr_json_error(&err, reply->details);
         reply->bytes = (struct qr_buf){0};
         reply->content_type = NULL;
     }

@@ -43,15 +43,19 @@ enum qr_body {
     QR_BODY_JSON_OR_FILE, /* a file of any other type, as request->upload */
 };
 
+/* An error in a shape that is not ours; NULL when out of memory. */
+typedef json_t *qr_error_fn(const struct qr_request *request, const qr_err *err);
+
 struct qr_route {
     const char *method;
     const char *pattern; /* "/api/v1/bases/{b}": a {…} stands for one part between slashes */
     qr_route_fn *fn;
     const char *query;  /* parameters that it takes behind a '?', separated by spaces */
-    const char *fields; /* that the body may have, separated by spaces */
+    const char *fields; /* that the body may have, separated by spaces; "*" = any: the shape is not ours */
     const char *doc;
     enum qr_right needs; /* of whoever asks, in the base that the request is about; api/access.h */
     enum qr_body takes;
+    qr_error_fn *error; /* the shape of its errors; NULL = as everywhere */
 };
 
 /* All there is; router.c. */
@@ -105,3 +109,5 @@ qr_route_fn qr_route_base_search, qr_route_search;
 qr_route_fn qr_route_keys_list, qr_route_keys_add, qr_route_keys_delete, qr_route_keys_rotate;
 qr_route_fn qr_route_members_list, qr_route_members_set, qr_route_members_delete;
 qr_route_fn qr_route_process, qr_route_run_show, qr_route_run_cancel, qr_route_runs_list;
+qr_route_fn qr_route_dify_retrieval, qr_route_vector_store_search, qr_route_embeddings;
+qr_error_fn qr_dify_error, qr_openai_error;
