@@ -16,6 +16,8 @@ const struct qr_route qr_routes[] = {
     {"GET", "/readyz", qr_route_readyz, "", "", "Whether it can work: database, schema, jobs.", QR_RIGHT_OPEN},
     {"GET", "/metrics", qr_route_metrics, "", "", "Numbers for monitoring, in the text format of Prometheus.",
      QR_RIGHT_ADMIN},
+    {"POST", "/api/v1/backup", qr_route_backup, "", "path", "Copies the data folder while it is in use.",
+     QR_RIGHT_ADMIN},
     {"POST", "/api/v1/check", qr_route_check, "", "repair limit", "Looks through everything stored for damage.",
      QR_RIGHT_ADMIN},
     {"GET", "/api/v1/cache", qr_route_cache_show, "", "", "How much the vector cache holds.", QR_RIGHT_ADMIN},

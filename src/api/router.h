@@ -92,7 +92,7 @@ qr_rc qr_reply_with(struct qr_reply *reply, int status, json_t *body, qr_err *er
 
 /* ---- the route groups ---- */
 
-qr_route_fn qr_route_healthz, qr_route_readyz, qr_route_metrics;
+qr_route_fn qr_route_healthz, qr_route_readyz, qr_route_metrics, qr_route_backup;
 qr_route_fn qr_route_check;
 qr_route_fn qr_route_cache_show, qr_route_cache_prune;
 qr_route_fn qr_route_models_list, qr_route_models_add, qr_route_models_delete;

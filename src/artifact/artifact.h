@@ -13,6 +13,8 @@
 #include "db/db.h"
 #include "model/stage_result.h"
 
+#include <stdatomic.h>
+
 enum qr_artifact_kind { QR_ARTIFACT_SOURCE = 1, QR_ARTIFACT_TEXT = 2, QR_ARTIFACT_ASSET = 3 };
 
 enum { QR_ARTIFACT_ROW_BYTES_MAX = 256 << 10 };
@@ -20,6 +22,9 @@ enum { QR_ARTIFACT_ROW_BYTES_MAX = 256 << 10 };
 struct qr_artifacts {
     const char *dir;        /* NULL = all of them are rows (PostgreSQL) */
     const struct qr_io *io; /* NULL = the system's */
+    /* A4  While it is not 0 no file is removed: a backup that took a snapshot of the rows still has to copy what they name. A file goes
+     *     after its row (A3), so whoever removes one and saw 0 had committed that before the snapshot. The sweep comes later. */
+    _Atomic int keepers;
 };
 
 /* Makes bytes ready to be adopted: small ones stay where they are (borrowed), larger ones are written to a durable file. */
@@ -69,5 +74,8 @@ void qr_artifacts_unlink(const struct qr_artifacts *artifacts, const char *const
  * changes meanwhile may be missed until the next time round. */
 qr_rc qr_artifacts_sweep(const struct qr_artifacts *artifacts, struct qr_db *db, int64_t now_ms, uint32_t *cursor,
                          int limit, int64_t *ret_removed, qr_err *err);
+/* The names of files, in their order, behind `after` ("" = from the first on); fewer than the limit at the end. */
+qr_rc qr_artifacts_list_files(struct qr_tx *tx, const char *after, int limit, struct qr_arena *arena,
+                              const char ***ret_files, size_t *ret_count, qr_err *err);
 /* For check: whether the file of the artifact is there with its size. */
 bool qr_artifact_is_there(const struct qr_artifacts *artifacts, const struct qr_artifact *artifact);

@@ -120,7 +120,7 @@ bool qr_artifact_file_unlink(const struct qr_artifacts *artifacts, const char *f
 {
     const struct qr_io *io = qr_artifact_io(artifacts);
     QR_CLEANUP(qr_free_ptr) char *path = path_of(artifacts, file);
-    return path && QR_FAILPOINT_RC("artifact.unlink", NULL) == QR_OK &&
+    return path && atomic_load(&artifacts->keepers) == 0 && QR_FAILPOINT_RC("artifact.unlink", NULL) == QR_OK &&
            (TEMP_FAILURE_RETRY(io->unlink(io, path)) == 0 || errno == ENOENT);
 }
 
@@ -300,5 +300,30 @@ qr_rc qr_artifacts_sweep(const struct qr_artifacts *artifacts, struct qr_db *db,
         QR_TRY(rc);
         limit -= looked;
     } while (limit > 0 && *cursor != 0);
+    return QR_OK;
+}
+
+/* ---- the list ---- */
+
+qr_rc qr_artifacts_list_files(struct qr_tx *tx, const char *after, int limit, struct qr_arena *arena,
+                              const char ***ret_files, size_t *ret_count, qr_err *err)
+{
+    const char **files = qr_arena_alloc(arena, (size_t)limit * sizeof *files);
+    size_t count = 0;
+    QR_ROWS(rows);
+    if (!files) {
+        return out_of_memory(err);
+    }
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT file FROM artifact WHERE file > ?1 AND file <> '' ORDER BY file LIMIT ?2",
+                       QR_VALS(qr_val_text(qr_str_of(after)), qr_val_i64(limit)), err));
+    while (count < (size_t)limit && qr_rows_next(&rows)) {
+        files[count] = qr_arena_copy(arena, qr_rows_str(&rows, 0));
+        if (!files[count++]) {
+            return out_of_memory(err);
+        }
+    }
+    QR_TRY(qr_rows_end(&rows, err));
+    *ret_files = files;
+    *ret_count = count;
     return QR_OK;
 }

@@ -67,6 +67,7 @@ extern const char cli_summary[];
 const struct cli_command *cli_find_command(const char *name);
 
 int cmd_add(struct cli *cli);
+int cmd_backup(struct cli *cli);
 int cmd_base(struct cli *cli);
 int cmd_check(struct cli *cli);
 int cmd_completion(struct cli *cli);

@@ -40,6 +40,17 @@ const struct cli_command cli_commands[] = {
         .run = cmd_add,
     },
     {
+        .name = "backup",
+        .args = "DIR",
+        .args_max = 1,
+        .doc = "Copies the data folder, while it is in use or not.",
+        .details =
+            "DIR is a new folder; it appears under its name when the copy is whole. To restore, use it as a data "
+            "folder, or copy it to where one is to be: `quire --data DIR check`. Changes wait for the end of "
+            "it, searches do not. With PostgreSQL use pg_dump, which has everything.",
+        .run = cmd_backup,
+    },
+    {
         .name = "base",
         .args = "create|ls|show|set|rm|restore [NAME] [KEY=VALUE]…",
         .args_max = 100,

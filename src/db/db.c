@@ -447,6 +447,22 @@ qr_rc qr_db_verify(struct qr_db *db, qr_err *err)
     return db->driver->verify(db, err);
 }
 
+qr_rc qr_db_copy(struct qr_db *db, const char *path, int64_t *ret_commit, qr_err *err)
+{
+    return db->driver->copy ? db->driver->copy(db, path, ret_commit, err)
+                            : qr_fail(err, QR_CODE_INVALID_VALUE, "a database on a server is not copied from here");
+}
+
+static qr_rc read_commit(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_tx_get_i64(tx, "SELECT seq FROM quire_commit WHERE id = 1", QR_NO_VALS, NULL, arg, err);
+}
+
+qr_rc qr_db_last_commit(struct qr_db *db, int64_t *ret_commit, qr_err *err)
+{
+    return qr_db_read(db, read_commit, ret_commit, err);
+}
+
 qr_rc qr_db_schema_version(struct qr_db *db, int64_t *ret_version, qr_err *err)
 {
     return qr_db_read(db, read_version, ret_version, err);

@@ -223,5 +223,12 @@ void qr_db_stats(struct qr_db *db, struct qr_db_stats *ret_stats);
 /* Looks through the whole database for damage; `data_corrupt` names the first finding. May take long. */
 qr_rc qr_db_verify(struct qr_db *db, qr_err *err);
 
+/* SQLite: copies the database as it is at one moment to `path`, where nothing may be yet, by a reader: writes go on. The bytes are
+ * synced, the folder's entry is not. *ret_commit is the number of the last commit in the copy. A failure may leave a part of the
+ * file. `unavailable` when so much is written meanwhile that the log has to be emptied; `invalid_value` on PostgreSQL. */
+qr_rc qr_db_copy(struct qr_db *db, const char *path, int64_t *ret_commit, qr_err *err);
+/* SQLite: the number of the last commit. As long as it is the same nothing has changed. */
+qr_rc qr_db_last_commit(struct qr_db *db, int64_t *ret_commit, qr_err *err);
+
 /* The schema version in force. */
 qr_rc qr_db_schema_version(struct qr_db *db, int64_t *ret_version, qr_err *err);

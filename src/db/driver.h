@@ -65,6 +65,7 @@ struct qr_driver {
     qr_rc (*listen)(struct qr_db *db, const char *channel, qr_err *err);
     void (*stats)(struct qr_db *db, struct qr_db_stats *ret_stats);
     qr_rc (*verify)(struct qr_db *db, qr_err *err);
+    qr_rc (*copy)(struct qr_db *db, const char *path, int64_t *ret_commit, qr_err *err); /* NULL = it cannot */
 
     /* Inside a transaction. A failing one leaves the current depth unusable; db.c takes care of that. */
     qr_rc (*exec)(struct qr_tx *tx, const char *sql, const struct qr_val *vals, size_t val_count, int64_t *ret_changes,

@@ -124,6 +124,13 @@ enum { SQLITE_BUSY_TIMEOUT_MS = 5000 };
 /* sqlite_read.c */
 qr_rc qr_sqlite_read(struct qr_db *base, qr_tx_fn *fn, void *arg, qr_err *err);
 qr_rc qr_sqlite_verify(struct qr_db *base, qr_err *err);
+/* Runs `fn` on a connection of its own, without a deadline. A look that takes long holds back the log, and a reopening: when
+ * either is due (qr_sqlite_must_give_way) its statements are interrupted. */
+typedef qr_rc qr_sqlite_look_fn(struct sqlite_db *db, struct sqlite_conn *conn, void *arg, qr_err *err);
+qr_rc qr_sqlite_long_look(struct sqlite_db *db, qr_sqlite_look_fn *fn, void *arg, qr_err *err);
+bool qr_sqlite_must_give_way(struct sqlite_db *db);
+/* sqlite_copy.c */
+qr_rc qr_sqlite_copy(struct qr_db *base, const char *path, int64_t *ret_commit, qr_err *err);
 /* Keeps reads out, waits for those under way (they have deadlines) and closes their connections. */
 void qr_sqlite_readers_stop(struct sqlite_db *db);
 void qr_sqlite_readers_resume(struct sqlite_db *db);

@@ -439,6 +439,7 @@ const struct qr_driver qr_driver_sqlite = {
     .read = qr_sqlite_read,
     .stats = sqlite_stats,
     .verify = qr_sqlite_verify,
+    .copy = qr_sqlite_copy,
     .exec = qr_sqlite_exec,
     .script = qr_sqlite_script,
     .savepoint = qr_sqlite_savepoint,

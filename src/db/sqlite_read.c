@@ -115,15 +115,38 @@ qr_rc qr_sqlite_read(struct qr_db *base, qr_tx_fn *fn, void *arg, qr_err *err)
     return rc;
 }
 
-/* ---- verify ---- */
+/* ---- long looks ---- */
 
-/* A look that takes long holds back the log, and a reopening; when either is due it has to give way. */
-static int must_give_way(void *arg)
+bool qr_sqlite_must_give_way(struct sqlite_db *db)
 {
-    struct sqlite_db *db = arg;
     QR_LOCKED(&db->lock);
     return db->log_is_full || db->reopening;
 }
+
+static int must_give_way(void *arg)
+{
+    return qr_sqlite_must_give_way(arg);
+}
+
+qr_rc qr_sqlite_long_look(struct sqlite_db *db, qr_sqlite_look_fn *fn, void *arg, qr_err *err)
+{
+    enum { PROGRESS_STEPS = 10000 };
+    struct sqlite_conn *conn;
+    QR_TRY(take_turn(db, &conn, err));
+    if (conn) { /* a connection of its own: it takes long, and its handler differs */
+        qr_sqlite_conn_close(conn);
+    }
+    qr_rc rc = qr_sqlite_conn_open(&conn, db, SQLITE_ROLE_READER, err);
+    if (rc == QR_OK) {
+        sqlite3_progress_handler(conn->handle, PROGRESS_STEPS, must_give_way, db);
+        rc = fn(db, conn, arg, err);
+        qr_sqlite_conn_close(conn);
+    }
+    end_turn(db, NULL);
+    return rc;
+}
+
+/* ---- verify ---- */
 
 static qr_rc look_through(struct sqlite_conn *conn, const char *pragma, qr_err *err)
 {
@@ -149,27 +172,16 @@ static qr_rc look_through(struct sqlite_conn *conn, const char *pragma, qr_err *
     return result;
 }
 
+static qr_rc verify_on(struct sqlite_db *db QR_UNUSED, struct sqlite_conn *conn, void *arg QR_UNUSED, qr_err *err)
+{
+    qr_rc rc = look_through(conn, "PRAGMA integrity_check(1)", err);
+    if (rc == QR_CORRUPT) {
+        rc = look_through(conn, "PRAGMA integrity_check(1)", err); /* want of memory looks like damage, once */
+    }
+    return rc == QR_OK ? look_through(conn, "PRAGMA foreign_key_check", err) : rc;
+}
+
 qr_rc qr_sqlite_verify(struct qr_db *base, qr_err *err)
 {
-    enum { PROGRESS_STEPS = 10000 };
-    struct sqlite_db *db = QR_CONTAINER_OF(base, struct sqlite_db, base);
-    struct sqlite_conn *conn;
-    QR_TRY(take_turn(db, &conn, err));
-    if (conn) { /* a connection of its own: it takes long, and its handler differs */
-        qr_sqlite_conn_close(conn);
-    }
-    qr_rc rc = qr_sqlite_conn_open(&conn, db, SQLITE_ROLE_READER, err);
-    if (rc == QR_OK) {
-        sqlite3_progress_handler(conn->handle, PROGRESS_STEPS, must_give_way, db);
-        rc = look_through(conn, "PRAGMA integrity_check(1)", err);
-        if (rc == QR_CORRUPT) {
-            rc = look_through(conn, "PRAGMA integrity_check(1)", err); /* want of memory looks like damage, once */
-        }
-        if (rc == QR_OK) {
-            rc = look_through(conn, "PRAGMA foreign_key_check", err);
-        }
-        qr_sqlite_conn_close(conn);
-    }
-    end_turn(db, NULL);
-    return rc;
+    return qr_sqlite_long_look(QR_CONTAINER_OF(base, struct sqlite_db, base), verify_on, NULL, err);
 }

@@ -671,3 +671,17 @@ qr_rc qr_index_models(struct qr_index_set *set, qr_uuid base_id, int limit, int6
     *ret_count = request.ret_count;
     return QR_OK;
 }
+
+/* ---- copying ---- */
+
+qr_rc qr_index_copy(struct qr_index_set *set, qr_uuid base_id, const char *path, int64_t *ret_commit, qr_err *err)
+{
+    TAKE(taken, set, base_id, err);
+    return qr_db_copy(taken.store->db, path, ret_commit, err);
+}
+
+qr_rc qr_index_last_commit(struct qr_index_set *set, qr_uuid base_id, int64_t *ret_commit, qr_err *err)
+{
+    TAKE(taken, set, base_id, err);
+    return qr_db_last_commit(taken.store->db, ret_commit, err);
+}

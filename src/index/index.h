@@ -60,6 +60,13 @@ qr_rc qr_index_drop(struct qr_index_set *set, qr_uuid base_id, qr_err *err);
  * handler that has not noticed yet does not make the store again behind the one who removed it. */
 qr_rc qr_index_retire(struct qr_index_set *set, qr_uuid base_id, qr_err *err);
 
+/* ---- copying; of files only ---- */
+
+/* As qr_db_copy. Beside work it is exact to a commit: what was written and not yet relied on may be in it or not. */
+qr_rc qr_index_copy(struct qr_index_set *set, qr_uuid base_id, const char *path, int64_t *ret_commit, qr_err *err);
+/* As qr_db_last_commit; begins anew in a store that was dropped and made again, which then has another stamp. */
+qr_rc qr_index_last_commit(struct qr_index_set *set, qr_uuid base_id, int64_t *ret_commit, qr_err *err);
+
 /* ---- writing ---- */
 
 struct qr_chunk {
