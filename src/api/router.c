@@ -103,6 +103,8 @@ const struct qr_route qr_routes[] = {
      QR_RIGHT_OWNER},
     {"DELETE", "/api/v1/bases/{b}/members/{k}", qr_route_members_delete, "", "", "Takes a key's role in a base away.",
      QR_RIGHT_OWNER},
+    {"GET", "/openapi.json", qr_route_openapi, "", "", "This description of the API, as OpenAPI 3.1.", QR_RIGHT_OPEN},
+    {"GET", "/docs", qr_route_docs, "", "", "The same as a page for people.", QR_RIGHT_OPEN},
     {"POST", "/retrieval", qr_route_dify_retrieval, "", "*", "Searches a base, in the shape of Dify.", QR_RIGHT_KEY,
      .error = qr_dify_error},
     {"POST", "/v1/vector_stores/{b}/search", qr_route_vector_store_search, "", "*",
