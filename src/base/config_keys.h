@@ -9,7 +9,6 @@
 #define QR_KEY_PATH(id, name, text, doc)                      QR_KEY(id, name, QR_TYPE_PATH,    text, 0,      0,   0,   "",   "",      false,  doc)
 #define QR_KEY_TEXT(id, name, text, allowed, doc)             QR_KEY(id, name, QR_TYPE_STRING,  text, 0,      0,   0,   "",   allowed, false,  doc)
 #define QR_KEY_SECRET(id, name, text, allowed, doc)           QR_KEY(id, name, QR_TYPE_STRING,  text, 0,      0,   0,   "",   allowed, true,   doc)
-#define QR_KEY_TEXT(id, name, text, allowed, doc)             QR_KEY(id, name, QR_TYPE_STRING,  text, 0,      0,   0,   "",   allowed, false,  doc)
 #define QR_KEY_INTEGER(id, name, number, min, max, unit, doc) QR_KEY(id, name, QR_TYPE_INTEGER, "",   number, min, max, unit, "",      false,  doc)
 #define QR_KEY_SIZE(id, name, number, min, max, doc)          QR_KEY(id, name, QR_TYPE_SIZE,    "",   number, min, max, "",   "",      false,  doc)
 #define QR_KEY_ENUM(id, name, text, choices, doc)             QR_KEY(id, name, QR_TYPE_ENUM,    text, 0,      0,   0,   "",   choices, false,  doc)
@@ -71,7 +70,6 @@ QR_KEY_SIZE(SERVER_BODY_LIMIT, "server.body_limit", 64 << 20, 1 << 10, 64 << 20,
 
 #undef QR_KEY_TEXT
 #undef QR_KEY_PATH
-#undef QR_KEY_TEXT
 #undef QR_KEY_SECRET
 #undef QR_KEY_INTEGER
 #undef QR_KEY_SIZE
