@@ -19,7 +19,7 @@ QR_KEY_PATH(DATA_DIR, "data.dir", "~/.local/share/quire",
 QR_KEY_SECRET(DATABASE_URL, "database.url", "sqlite", "sqlite or a URL that begins with postgresql://",
     "`sqlite` keeps everything in quire.db in the data folder; postgresql://USER:PASSWORD@HOST/DATABASE uses that server. The password is never shown.")
 QR_KEY_INTEGER(DATABASE_CONNECTIONS, "database.connections", 4, 1, 64, "",
-    "Connections at most: for reads beside the one that writes (SQLite), for reads and writes beside the one that listens (PostgreSQL).")
+    "Connections at most: for reads beside the one that writes (SQLite), for reads and writes beside the one that listens (PostgreSQL, where one more is for questions inside of a write).")
 QR_KEY_INTEGER(DATABASE_READ_DEADLINE_MS, "database.read_deadline_ms", 5000, 10, 600000, "ms",
     "A read that takes longer is stopped, once it has its connection: a forgotten reader would keep the log from shrinking.")
 QR_KEY_INTEGER(DATABASE_WRITE_DEADLINE_MS, "database.write_deadline_ms", 30000, 10, 600000, "ms",

@@ -122,6 +122,7 @@ struct postgres_db {
     struct qr_rand *rand;
     struct postgres_conn *idle; /* the one used last is first: the others may age in peace */
     int conn_count;             /* idle, in use, or being made */
+    int taken_count;            /* in use, or being made */
     int lost_count;             /* not made anew yet */
     /* While connecting fails one caller tries for all, at growing intervals. */
     unsigned failures;

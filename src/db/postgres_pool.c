@@ -45,9 +45,19 @@ bool qr_postgres_back_off(struct postgres_db *db, unsigned attempt, int64_t dead
 
 /* ---- taking ---- */
 
+/* How many this thread has. One that has some asks for another inside of a transaction, as the guards of the index do, while all others
+ * may be waiting for what it has locked there: one connection more than conns_max is for such threads. */
+static _Thread_local int taken_here;
+
+static int taken_max(const struct postgres_db *db)
+{
+    return db->conns_max + (taken_here > 0 ? 1 : 0);
+}
+
+/* Whoever asks may take one more: so there is an idle one, or there are fewer than there may be. */
 static bool may_connect(const struct postgres_db *db, int64_t now_us)
 {
-    return db->conn_count < db->conns_max &&
+    return db->conn_count <= db->conns_max &&
            (db->failures == 0 || (db->trying_count == 0 && now_us >= db->next_try_us));
 }
 
@@ -109,9 +119,19 @@ static qr_rc give_up(struct postgres_db *db, qr_err *err)
     return db->failure.rc;
 }
 
-qr_rc qr_postgres_take(struct postgres_db *db, int64_t deadline_us, struct postgres_conn **ret_conn, qr_err *err)
+static qr_rc wait_for_turn(struct postgres_db *db, int64_t deadline_us, qr_err *err)
 {
-    QR_LOCKED(&db->lock);
+    while (db->taken_count >= taken_max(db)) {
+        if (qr_thread_mono_us() >= deadline_us) {
+            return give_up(db, err);
+        }
+        qr_cond_wait_until_us(&db->changed, &db->lock, deadline_us);
+    }
+    return QR_OK;
+}
+
+static qr_rc take_one(struct postgres_db *db, int64_t deadline_us, struct postgres_conn **ret_conn, qr_err *err)
+{
     struct postgres_conn *conn = NULL;
     while (!conn) {
         const int64_t now_us = qr_thread_mono_us();
@@ -123,7 +143,7 @@ qr_rc qr_postgres_take(struct postgres_db *db, int64_t deadline_us, struct postg
         } else if (may_connect(db, now_us)) {
             QR_TRY(try_to_connect(db, deadline_us, &conn, err));
         } else {
-            const bool may_try_later = db->conn_count < db->conns_max && db->trying_count == 0;
+            const bool may_try_later = db->conn_count <= db->conns_max && db->trying_count == 0;
             qr_cond_wait_until_us(&db->changed, &db->lock,
                                   may_try_later ? QR_MIN(deadline_us, db->next_try_us) : deadline_us);
         }
@@ -131,6 +151,21 @@ qr_rc qr_postgres_take(struct postgres_db *db, int64_t deadline_us, struct postg
     conn->next = NULL;
     *ret_conn = conn;
     return QR_OK;
+}
+
+qr_rc qr_postgres_take(struct postgres_db *db, int64_t deadline_us, struct postgres_conn **ret_conn, qr_err *err)
+{
+    QR_LOCKED(&db->lock);
+    QR_TRY(wait_for_turn(db, deadline_us, err));
+    db->taken_count++;
+    const qr_rc rc = take_one(db, deadline_us, ret_conn, err);
+    if (rc == QR_OK) {
+        taken_here++;
+    } else {
+        db->taken_count--;
+        pthread_cond_broadcast(&db->changed);
+    }
+    return rc;
 }
 
 /* ---- giving back ---- */
@@ -161,14 +196,15 @@ void qr_postgres_give(struct postgres_db *db, struct postgres_conn *conn)
     struct postgres_conn *dropped = NULL;
     {
         QR_LOCKED(&db->lock);
+        db->taken_count--;
+        taken_here--;
         if (conn->is_broken) {
             dropped = drop_with_idle(db, conn);
-            pthread_cond_broadcast(&db->changed);
         } else {
             conn->next = db->idle;
             db->idle = conn;
-            pthread_cond_signal(&db->changed);
         }
+        pthread_cond_broadcast(&db->changed); /* not all who wait may take it */
     }
     disconnect_all(dropped);
 }

@@ -46,6 +46,60 @@ static qr_rc raise(struct qr_tx *tx, int64_t id, qr_err *err)
     return qr_tx_exec(tx, "UPDATE number SET value = value + 1 WHERE id = ?1", QR_VALS(qr_val_i64(id)), NULL, err);
 }
 
+/* ---- a question inside of a transaction ---- */
+
+struct asking {
+    struct qr_db *db;
+    pthread_t thread;
+    sem_t has_locked, may_wait;
+    int64_t value;
+};
+
+static qr_rc read_value(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_tx_get_i64(tx, "SELECT value FROM number WHERE id = 2", QR_NO_VALS, NULL, arg, err);
+}
+
+static qr_rc say_and_raise(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    sem_post(&((struct asking *)arg)->may_wait);
+    return raise(tx, 1, err);
+}
+
+static void *wait_for_lock(void *arg)
+{
+    struct asking *asking = arg;
+    qr_err err;
+    sem_wait(&asking->has_locked);
+    QR_CHECK_RC(QR_OK, qr_db_write(asking->db, QR_DURABLE, say_and_raise, asking, &err));
+    return NULL;
+}
+
+static qr_rc lock_and_ask(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct asking *asking = arg;
+    QR_TRY(raise(tx, 1, err));
+    sem_post(&asking->has_locked);
+    sem_wait(&asking->may_wait);
+    return qr_db_read(asking->db, read_value, &asking->value, err);
+}
+
+QR_TEST(a_question_inside_of_a_write_is_answered_though_all_connections_wait_for_it)
+{
+    struct qr_db_options options = options_for("asking");
+    options.readers_max = 2;
+    struct asking asking = {.value = -1};
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_db_open(&asking.db, &options, &err));
+    sem_init(&asking.has_locked, 0, 0);
+    sem_init(&asking.may_wait, 0, 0);
+    pthread_create(&asking.thread, NULL, wait_for_lock, &asking);
+    QR_CHECK_RC(QR_OK, qr_db_write(asking.db, QR_DURABLE, lock_and_ask, &asking, &err));
+    QR_CHECK_INT(0, asking.value);
+    pthread_join(asking.thread, NULL);
+    qr_db_close(asking.db);
+}
+
 /* ---- conflicts ---- */
 
 struct crossing {
