@@ -61,3 +61,6 @@ qr_rc qr_embedding_learn_dimension(struct qr_attempt *attempt, qr_err *err);
 
 /* What batchers ask and tell: owners are attempts, vectors go to the cache. */
 struct qr_batcher_hooks qr_embedding_hooks(struct qr_db *db);
+/* One of them. Under no fence: what was paid for is kept, whoever the jobs belong to by now. */
+qr_rc qr_embedding_keep(void *db, const char *fingerprint, int dimension, const struct qr_embed_paid *paid,
+                        size_t count, qr_err *err);
