@@ -64,23 +64,6 @@ static void open_scene(struct qr_scene *scene, struct qr_test *t)
     scene->options.slots[QR_QUEUE_CONVERT] = 1;
 }
 
-static qr_rc add_in(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct qr_world *world = arg;
-    for (int i = 0; i < JOBS; i++) {
-        qr_uuid id;
-        QR_TRY(qr_jobs_add(tx, qr_uuid_next(&world->ids),
-                           &(struct qr_job_spec){.queue = QR_QUEUE_CONVERT, .type = "one by one"}, &id, NULL, err));
-    }
-    return QR_OK;
-}
-
-static qr_rc try_every_third(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
-{
-    return qr_tx_exec(tx, "UPDATE job SET attempts = 1 WHERE id IN (SELECT id FROM job ORDER BY id LIMIT 100)",
-                      QR_NO_VALS, NULL, err);
-}
-
 /* All but the one that is held: while it is, they are claimed, begun, ended and recorded. */
 QR_DB_TEST(jobs_of_a_stream_come_and_end_while_others_of_it_are_under_way) /* R1 */
 {
@@ -88,7 +71,7 @@ QR_DB_TEST(jobs_of_a_stream_come_and_end_while_others_of_it_are_under_way) /* R1
     open_scene(&scene, t);
     streaming.holds_first = true;
     atomic_store(&scene.script.gate, false);
-    qr_world_write(&scene.world, add_in, &scene.world);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){.type = "one by one"}, JOBS);
     qr_scene_start(&scene);
     qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS - 1);
     QR_CHECK_INT(1, atomic_load(&streaming.held));
@@ -106,7 +89,7 @@ QR_DB_TEST(what_a_stream_does_not_take_runs_alone)
     struct qr_scene scene;
     open_scene(&scene, t);
     streaming.takes_nothing = true;
-    qr_world_write(&scene.world, add_in, &scene.world);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){.type = "one by one"}, JOBS);
     qr_scene_start(&scene);
     qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS);
     qr_scene_stop(&scene);
@@ -120,7 +103,7 @@ QR_DB_TEST(one_that_a_stream_sends_back_runs_alone)
     struct qr_scene scene;
     open_scene(&scene, t);
     streaming.sends_back = true;
-    qr_world_write(&scene.world, add_in, &scene.world);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){.type = "one by one"}, JOBS);
     qr_scene_start(&scene);
     qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS);
     qr_scene_stop(&scene);
@@ -133,8 +116,8 @@ QR_DB_TEST(one_that_was_tried_before_is_in_no_stream) /* R4, R5: nobody is blame
 {
     struct qr_scene scene;
     open_scene(&scene, t);
-    qr_world_write(&scene.world, add_in, &scene.world);
-    qr_world_write(&scene.world, try_every_third, NULL);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){.type = "one by one"}, JOBS);
+    qr_world_have_tried(&scene.world, JOBS / 3);
     qr_scene_start(&scene);
     qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS);
     qr_scene_stop(&scene);
@@ -151,7 +134,7 @@ QR_DB_TEST(one_of_a_stream_that_is_cancelled_leaves_the_others_alone) /* FENCE-3
     open_scene(&scene, t);
     streaming.holds_first = true;
     atomic_store(&scene.script.gate, false);
-    qr_world_write(&scene.world, add_in, &scene.world);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){.type = "one by one"}, JOBS);
     qr_scene_start(&scene);
     qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS - 1);
     struct qr_job *jobs;

@@ -40,28 +40,11 @@ static void open_scene(struct qr_scene *scene, struct qr_test *t)
     scene->options.slots[QR_QUEUE_CONVERT] = 1;
 }
 
-static qr_rc add_in(struct qr_tx *tx, void *arg, qr_err *err)
-{
-    struct qr_world *world = arg;
-    for (int i = 0; i < JOBS; i++) {
-        qr_uuid id;
-        QR_TRY(qr_jobs_add(tx, qr_uuid_next(&world->ids),
-                           &(struct qr_job_spec){.queue = QR_QUEUE_CONVERT, .type = "several"}, &id, NULL, err));
-    }
-    return QR_OK;
-}
-
-static qr_rc try_every_third(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
-{
-    return qr_tx_exec(tx, "UPDATE job SET attempts = 1 WHERE id IN (SELECT id FROM job ORDER BY id LIMIT 100)",
-                      QR_NO_VALS, NULL, err);
-}
-
 QR_DB_TEST(jobs_that_wait_together_are_begun_together_and_recorded_each) /* R1 */
 {
     struct qr_scene scene;
     open_scene(&scene, t);
-    qr_world_write(&scene.world, add_in, &scene.world);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){.type = "several"}, JOBS);
     qr_scene_start(&scene);
     qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS);
     qr_scene_stop(&scene);
@@ -75,7 +58,7 @@ QR_DB_TEST(one_that_is_sent_back_runs_alone)
     struct qr_scene scene;
     open_scene(&scene, t);
     together.sends_back = true;
-    qr_world_write(&scene.world, add_in, &scene.world);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){.type = "several"}, JOBS);
     qr_scene_start(&scene);
     qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS);
     qr_scene_stop(&scene);
@@ -89,8 +72,8 @@ QR_DB_TEST(one_that_was_tried_before_runs_alone) /* R4, R5: nobody is blamed wit
 {
     struct qr_scene scene;
     open_scene(&scene, t);
-    qr_world_write(&scene.world, add_in, &scene.world);
-    qr_world_write(&scene.world, try_every_third, NULL);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){.type = "several"}, JOBS);
+    qr_world_have_tried(&scene.world, JOBS / 3);
     qr_scene_start(&scene);
     qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS);
     qr_scene_stop(&scene);
@@ -107,7 +90,7 @@ QR_DB_TEST(one_that_is_cancelled_leaves_those_beside_it_alone) /* FENCE-3, R2 */
     open_scene(&scene, t);
     atomic_store(&scene.script.gate, true);
     together.waits = true;
-    qr_world_write(&scene.world, add_in, &scene.world);
+    qr_world_add_many(&scene.world, (struct qr_job_spec){.type = "several"}, JOBS);
     qr_scene_start(&scene);
     qr_scene_wait_for(&together.most, 2);
     atomic_store(&scene.script.gate, false);

@@ -160,8 +160,19 @@ qr_rc qr_world_add_many_in(struct qr_tx *tx, void *arg, qr_err *err)
 void qr_world_add_many(struct qr_world *world, struct qr_job_spec spec, int count)
 {
     spec.queue = QR_QUEUE_CONVERT;
-    spec.type = "work";
+    spec.type = spec.type ? spec.type : "work";
     qr_world_write(world, qr_world_add_many_in, &(struct qr_world_many){world, spec, count});
+}
+
+static qr_rc have_tried(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE job SET attempts = 1 WHERE id IN (SELECT id FROM job ORDER BY id LIMIT ?1)",
+                      QR_VALS(qr_val_i64(*(int *)arg)), NULL, err);
+}
+
+void qr_world_have_tried(struct qr_world *world, int count)
+{
+    qr_world_write(world, have_tried, &count);
 }
 
 struct looking {

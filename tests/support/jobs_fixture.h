@@ -53,6 +53,8 @@ qr_uuid qr_world_add(struct qr_world *world, struct qr_job_spec spec);
 qr_uuid qr_world_add_existed(struct qr_world *world, struct qr_job_spec spec, bool *ret_existed);
 /* In one transaction. */
 void qr_world_add_many(struct qr_world *world, struct qr_job_spec spec, int count);
+/* So many, the oldest, have failed once. */
+void qr_world_have_tried(struct qr_world *world, int count);
 struct qr_job qr_world_find(struct qr_world *world, qr_uuid id);
 enum qr_job_state qr_world_state(struct qr_world *world, qr_uuid id);
 size_t qr_world_attempts(struct qr_world *world, qr_uuid id, struct qr_job_attempt **ret_attempts);
