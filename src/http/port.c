@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
     IO_THREADS = 2,   /* they only move bytes */
@@ -42,6 +41,7 @@ struct quire_port {
     struct link *links;
     struct qr_visitors visitors;
     int64_t look_us; /* when the watcher looks again */
+    bool is_closed;  /* who connects now is sent away */
     bool is_ending;
 };
 
@@ -130,7 +130,7 @@ static enum MHD_Result may_connect(void *arg, const struct sockaddr *address, so
     char text[QR_TCP_ADDRESS_SIZE];
     qr_tcp_address(address, text);
     QR_LOCKED(&port->lock);
-    return qr_visitors_may_enter(&port->visitors, text) ? MHD_YES : MHD_NO;
+    return !port->is_closed && qr_visitors_may_enter(&port->visitors, text) ? MHD_YES : MHD_NO;
 }
 
 static struct link *begin_link(struct quire_port *port, struct MHD_Connection *connection)
@@ -400,15 +400,20 @@ const char *quire_port_url(const struct quire_port *port)
     return port->url;
 }
 
+/* MHD_quiesce_daemon would be the way, but its epoll threads race with it for the listening socket, and who loses ends
+ * the process. */
+static void close_doors(struct quire_port *port)
+{
+    QR_LOCKED(&port->lock);
+    port->is_closed = true;
+}
+
 void quire_port_stop(struct quire_port *port)
 {
     if (!port) {
         return;
     }
-    const int fd = MHD_quiesce_daemon(port->daemon);
-    if (fd != MHD_INVALID_SOCKET) {
-        close(fd);
-    }
+    close_doors(port);
     qr_front_drain(&port->front, port->options.last_answers_ms);
     free_port(port);
 }

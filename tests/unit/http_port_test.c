@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <zlib.h>
 
@@ -31,11 +32,16 @@ static struct quire_port *start_with(const struct quire_port_options *options)
     return port;
 }
 
-static int try_connect(const struct quire_port *port)
+static struct sockaddr_in address_of(const struct quire_port *port)
 {
     const char *colon = strrchr(quire_port_url(port), ':');
-    const struct sockaddr_in address = {
+    return (struct sockaddr_in){
         .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(colon + 1)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+static int try_connect(const struct quire_port *port)
+{
+    const struct sockaddr_in address = address_of(port);
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     QR_CHECK(fd >= 0);
     if (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
@@ -539,6 +545,38 @@ QR_TEST(stopping_waits_for_the_request_that_runs) /* HTTP-3 */
     pthread_join(stopper, NULL);
     close(running);
     close(late);
+}
+
+struct comers {
+    struct sockaddr_in address;
+    atomic_bool is_over;
+};
+
+static void *come_and_go(void *arg)
+{
+    struct comers *comers = arg;
+    while (!comers->is_over) {
+        const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        (void)connect(fd, (const struct sockaddr *)&comers->address, sizeof comers->address);
+        close(fd);
+    }
+    return NULL;
+}
+
+/* libmicrohttpd ends the process when it is told to stop listening the moment it is awake (http/port.c). */
+QR_TEST(stopping_while_clients_come_ends_well)
+{
+    for (int i = 0; i < 100; i++) {
+        struct quire_port *port = start_with(&usual);
+        struct comers comers = {.address = address_of(port)};
+        pthread_t thread;
+        qr_err err;
+        QR_CHECK_RC(QR_OK, qr_thread_start(&thread, "comers", come_and_go, &comers, &err));
+        close(connect_client(port));
+        quire_port_stop(port);
+        comers.is_over = true;
+        pthread_join(thread, NULL);
+    }
 }
 
 QR_TEST(nothing_stays_open_after_the_end)
