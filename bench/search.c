@@ -79,37 +79,26 @@ static void report_idle(struct bench_report *to, struct query_times *times, int 
 
 /* ---- beside indexing ---- */
 
-static void report_beside(struct bench_report *to, const struct beside_figures *figures, const char *key,
-                          const char *heading)
-{
-    char name[64];
-    bench_report_heading(to, heading);
-    snprintf(name, sizeof name, "%s_idle_p99_ms", key);
-    bench_report_number(to, name, figures->idle_p99_ms, "ms", "p99 of rounds without, the middle one");
-    snprintf(name, sizeof name, "%s_p50_ms", key);
-    bench_report_number(to, name, figures->busy_p50_ms, "ms", "p50 of rounds with it");
-    snprintf(name, sizeof name, "%s_p99_ms", key);
-    bench_report_number(to, name, figures->busy_p99_ms, "ms", "    p99");
-    snprintf(name, sizeof name, "%s_p99_against_idle", key);
-    bench_report_goal(to, name, figures->busy_p99_ms / figures->idle_p99_ms, false, 3, "    p99 against idle");
-    snprintf(name, sizeof name, "%s_indexed_per_s", key);
-    bench_report_number(to, name, figures->indexed_per_s, "files/s", "indexed meanwhile");
-}
-
 static void bench_beside(struct bench_report *to, const struct bench_options *options, struct place *place,
                          double files_per_s)
 {
-    enum { FILES_MAX = 19000 }; /* parts of a hundred, which are asked for in one request */
     char folder[512];
     struct place other = *place;
-    const double files = QR_MIN(QR_MAX(files_per_s * options->seconds * 1.5, 200.0), (double)FILES_MAX);
+    struct query_source source = {.state = 77};
     snprintf(folder, sizeof folder, "%s/other", options->dir);
-    corpus_make(folder, (int)files, 2);
+    corpus_make(folder, beside_files(files_per_s, options->seconds), 2);
     place_add_base(&other, "other");
-    const struct beside_figures there = beside_measure(place, other.base, folder, options->seconds);
-    report_beside(to, &there, "beside_other", "The same while another base is filled");
-    const struct beside_figures here = beside_measure(place, place->base, folder, options->seconds);
-    report_beside(to, &here, "beside_same", "The same while a folder is added to the base itself");
+    struct beside beside = {.place = place,
+                            .other = other.base,
+                            .folder = folder,
+                            .seconds = options->seconds,
+                            .search = beside_search,
+                            .arg = &source};
+    const struct beside_figures there = beside_measure(&beside);
+    beside_report(to, &there, "beside_other", "The same while another base is filled");
+    beside.other = place->base;
+    const struct beside_figures here = beside_measure(&beside);
+    beside_report(to, &here, "beside_same", "The same while a folder is added to the base itself");
 }
 
 /* ---- with vectors ---- */

@@ -336,10 +336,10 @@ static void finish_report(struct bench_report *report)
 
 static void usage(const char *program)
 {
-    fprintf(
-        stderr,
-        "usage: %s [--json] [--seconds N] [--files N] [--chunks N] [--dir DIR] [--source DIR] [--large] [--peers]\n",
-        program);
+    fprintf(stderr,
+            "usage: %s [--json] [--seconds N] [--files N] [--chunks N] [--megabytes N] [--dir DIR] [--source DIR] "
+            "[--large] [--peers]\n",
+            program);
     exit(2);
 }
 
@@ -360,6 +360,8 @@ static void parse_options(struct bench_options *options, int argc, char **argv)
             options->files = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--chunks") == 0 && i + 1 < argc) {
             options->chunks = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--megabytes") == 0 && i + 1 < argc) {
+            options->megabytes = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc) {
             parent = argv[++i];
         } else if (strcmp(argv[i], "--source") == 0 && i + 1 < argc) {
@@ -368,7 +370,7 @@ static void parse_options(struct bench_options *options, int argc, char **argv)
             usage(argv[0]);
         }
     }
-    if (options->seconds <= 0 || options->files < 0 || options->chunks < 0) {
+    if (options->seconds <= 0 || options->files < 0 || options->chunks < 0 || options->megabytes < 0) {
         usage(argv[0]);
     }
     snprintf(options->dir, sizeof options->dir, "%s/quire-bench-XXXXXX", parent ? parent : "/var/tmp");

@@ -57,7 +57,7 @@ void bench_report_goal(struct bench_report *report, const char *key, double valu
                        const char *label);
 void bench_report_heading(struct bench_report *report, const char *heading);
 
-/* ---- the command line: [--json] [--seconds N] [--files N] [--chunks N] [--dir DIR] [--source DIR] [--large] [--peers] ---- */
+/* ---- the command line: [--json] [--seconds N] [--files N] [--chunks N] [--dir DIR] [--megabytes N] [--source DIR] [--large] [--peers] ---- */
 
 struct bench_options {
     bool as_json;
@@ -66,6 +66,7 @@ struct bench_options {
     double seconds;     /* a measurement lasts */
     int files;          /* of the largest folder; 0 = the benchmark's own number */
     int chunks;         /* of the largest base; 0 = the benchmark's own number */
+    int megabytes;      /* of the largest upload; 0 = the benchmark's own number */
     char dir[256];      /* for files: an empty folder that is removed at the end */
     const char *source; /* a folder to be measured with; NULL = the benchmark's own choice */
 };

@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS = 5, QUERIES_A_LOOK = 50, WARM_QUERIES = 20 };
-
-struct round {
-    double p50_ms, p99_ms, indexed_per_s;
+enum {
+    ROUNDS = 5,
+    QUERIES_A_LOOK = 50,
+    WARM_QUERIES = 20,
+    FILES_MIN = 200,
+    FILES_MAX = 19000, /* parts of a hundred, which are asked for in one request */
 };
 
 static json_t *call_other(struct place *place, const char *other, const char *method, const char *path, json_t *body)
@@ -62,74 +64,95 @@ static void remove_folder(struct place *place, const char *other, const char *id
     }
 }
 
-/* With `id` it ends, too, when that is indexed. */
-static void search_for(struct place *place, const char *other, const char *id, double seconds,
-                       struct query_source *source, struct query_times *times)
-{
-    const int64_t end_us = bench_now_us() + (int64_t)(seconds * 1e6);
-    bool is_over = false;
-    for (int i = 1; bench_now_us() < end_us && !is_over; i++) {
-        query_run(place, "text", source, times);
-        if (id && i % QUERIES_A_LOOK == 0) {
-            count_completed(place, other, id, &is_over);
-        }
-    }
-}
+/* ---- one query after another ---- */
 
-static struct round take_times(struct query_times *times)
+static void warm_up(struct beside *beside, struct query_source *source)
 {
-    const struct round round = {.p50_ms = bench_times_quantile(&times->all, 0.5) / 1e3,
-                                .p99_ms = bench_times_quantile(&times->all, 0.99) / 1e3};
-    query_times_free(times);
-    return round;
-}
-
-static struct round idle_round(struct place *place, double seconds, struct query_source *source)
-{
-    struct query_times warm = {0}, times = {0};
+    struct query_times warm = {0};
     for (int i = 0; i < WARM_QUERIES; i++) {
-        query_run(place, "text", source, &warm);
+        query_run(beside->place, "text", source, &warm);
     }
     query_times_free(&warm);
-    search_for(place, NULL, NULL, seconds, source, &times);
-    return take_times(&times);
 }
 
-static struct round busy_round(struct place *place, const char *other, const char *folder, double seconds,
-                               struct query_source *source)
+/* It ends, too, when what is indexed is through. */
+struct beside_round beside_search(struct beside *beside, const char *id)
 {
     struct query_times times = {0};
-    char id[PLACE_ID_SIZE];
-    bool is_over;
-    add_folder(place, other, folder, id);
-    wait_begun(place, other, id);
-    const json_int_t before = count_completed(place, other, id, &is_over);
-    const int64_t began_us = bench_now_us();
-    search_for(place, other, id, seconds, source, &times);
-    const json_int_t indexed = count_completed(place, other, id, &is_over) - before;
-    const double took_s = (double)(bench_now_us() - began_us) / 1e6;
-    remove_folder(place, other, id);
-    struct round round = take_times(&times);
-    round.indexed_per_s = (double)indexed / took_s;
+    bool is_over = false;
+    if (!id) {
+        warm_up(beside, beside->arg);
+    }
+    const int64_t end_us = bench_now_us() + (int64_t)(beside->seconds * 1e6);
+    for (int i = 1; bench_now_us() < end_us && !is_over; i++) {
+        query_run(beside->place, "text", beside->arg, &times);
+        if (id && i % QUERIES_A_LOOK == 0) {
+            count_completed(beside->place, beside->other, id, &is_over);
+        }
+    }
+    const struct beside_round round = {.p50_ms = bench_times_quantile(&times.all, 0.5) / 1e3,
+                                       .p99_ms = bench_times_quantile(&times.all, 0.99) / 1e3};
+    query_times_free(&times);
     return round;
 }
 
-struct beside_figures beside_measure(struct place *place, const char *other, const char *folder, double seconds)
+/* ---- rounds ---- */
+
+static struct beside_round busy_round(struct beside *beside, double *ret_indexed_per_s)
+{
+    char id[PLACE_ID_SIZE];
+    bool is_over;
+    add_folder(beside->place, beside->other, beside->folder, id);
+    wait_begun(beside->place, beside->other, id);
+    const json_int_t before = count_completed(beside->place, beside->other, id, &is_over);
+    const int64_t began_us = bench_now_us();
+    const struct beside_round round = beside->search(beside, id);
+    const json_int_t indexed = count_completed(beside->place, beside->other, id, &is_over) - before;
+    *ret_indexed_per_s = (double)indexed / ((double)(bench_now_us() - began_us) / 1e6);
+    if (is_over) {
+        fprintf(stderr, "bench: all was indexed before the round was over\n");
+    }
+    remove_folder(beside->place, beside->other, id);
+    return round;
+}
+
+struct beside_figures beside_measure(struct beside *beside)
 {
     double idle_p50[ROUNDS], idle_p99[ROUNDS], busy_p50[ROUNDS], busy_p99[ROUNDS], indexed[ROUNDS];
-    struct query_source source = {.state = 77};
     for (int i = 0; i < ROUNDS; i++) {
-        const struct round idle = idle_round(place, seconds, &source);
-        const struct round busy = busy_round(place, other, folder, seconds, &source);
+        const struct beside_round idle = beside->search(beside, NULL);
+        const struct beside_round busy = busy_round(beside, &indexed[i]);
         fprintf(stderr, "bench: idle p50 %.2f p99 %.2f ms; busy p50 %.2f p99 %.2f ms, %.0f files/s\n", idle.p50_ms,
-                idle.p99_ms, busy.p50_ms, busy.p99_ms, busy.indexed_per_s);
+                idle.p99_ms, busy.p50_ms, busy.p99_ms, indexed[i]);
         idle_p50[i] = idle.p50_ms;
         idle_p99[i] = idle.p99_ms;
         busy_p50[i] = busy.p50_ms;
         busy_p99[i] = busy.p99_ms;
-        indexed[i] = busy.indexed_per_s;
     }
     return (struct beside_figures){bench_median(idle_p50, ROUNDS), bench_median(idle_p99, ROUNDS),
                                    bench_median(busy_p50, ROUNDS), bench_median(busy_p99, ROUNDS),
                                    bench_median(indexed, ROUNDS)};
+}
+
+int beside_files(double files_per_s, double seconds)
+{
+    return (int)QR_MIN(QR_MAX(files_per_s * seconds * 1.5, (double)FILES_MIN), (double)FILES_MAX);
+}
+
+/* ---- the report ---- */
+
+void beside_report(struct bench_report *to, const struct beside_figures *figures, const char *key, const char *heading)
+{
+    char name[64];
+    bench_report_heading(to, heading);
+    snprintf(name, sizeof name, "%s_idle_p99_ms", key);
+    bench_report_number(to, name, figures->idle_p99_ms, "ms", "p99 of rounds without, the middle one");
+    snprintf(name, sizeof name, "%s_p50_ms", key);
+    bench_report_number(to, name, figures->busy_p50_ms, "ms", "p50 of rounds with it");
+    snprintf(name, sizeof name, "%s_p99_ms", key);
+    bench_report_number(to, name, figures->busy_p99_ms, "ms", "    p99");
+    snprintf(name, sizeof name, "%s_p99_against_idle", key);
+    bench_report_goal(to, name, figures->busy_p99_ms / figures->idle_p99_ms, false, 3, "    p99 against idle");
+    snprintf(name, sizeof name, "%s_indexed_per_s", key);
+    bench_report_number(to, name, figures->indexed_per_s, "files/s", "indexed meanwhile");
 }

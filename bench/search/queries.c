@@ -27,11 +27,11 @@ static int call(struct place *place, const char *body, struct quire_response *re
 {
     char path[128];
     snprintf(path, sizeof path, "/api/v1/bases/%s/search", place->base);
-    return quire_call(place->quire, "POST", path, body, ret_response);
+    return place_ask(place, "POST", path, body, ret_response);
 }
 
 /* Words of the corpus are letters only: nothing needs to be escaped. */
-static unsigned write_body(char body[static 512], const char *mode, struct query_source *source)
+unsigned query_write(char body[static QUERY_BODY_SIZE], const char *mode, struct query_source *source)
 {
     const unsigned words = 1 + corpus_number(&source->state, QUERY_WORDS_MAX);
     size_t len = (size_t)sprintf(body, "{\"mode\":\"%s\",\"query\":\"", mode);
@@ -45,9 +45,9 @@ static unsigned write_body(char body[static 512], const char *mode, struct query
 
 void query_run(struct place *place, const char *mode, struct query_source *source, struct query_times *times)
 {
-    char body[512];
+    char body[QUERY_BODY_SIZE];
     struct quire_response response;
-    const unsigned words = write_body(body, mode, source);
+    const unsigned words = query_write(body, mode, source);
     const int64_t began_us = bench_now_us(), began_cpu_us = thread_cpu_us();
     const int status = call(place, body, &response);
     const int64_t took_us = bench_now_us() - began_us, cpu_us = thread_cpu_us() - began_cpu_us;

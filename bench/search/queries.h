@@ -3,7 +3,7 @@
 
 #include "workflow/place.h"
 
-enum { QUERY_WORDS_MAX = 6 };
+enum { QUERY_WORDS_MAX = 6, QUERY_BODY_SIZE = 512 };
 
 struct query_times {
     struct bench_times all;
@@ -18,6 +18,8 @@ struct query_source {
     uint64_t state;
 };
 
+/* The body of a request. Gives the number of its words. */
+unsigned query_write(char body[static QUERY_BODY_SIZE], const char *mode, struct query_source *source);
 /* Searches once in the place's base, in the mode ("text", "hybrid"). The time is that of the call, from the request's text to
  * the answer's. */
 void query_run(struct place *place, const char *mode, struct query_source *source, struct query_times *times);

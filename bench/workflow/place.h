@@ -8,8 +8,15 @@
 
 enum { PLACE_ID_SIZE = 40 };
 
+struct place;
+/* As quire_call. */
+typedef int place_ask_fn(struct place *place, const char *method, const char *path, const char *body,
+                         struct quire_response *ret_response);
+
 struct place {
-    struct quire *quire;
+    struct quire *quire;      /* NULL = it is elsewhere */
+    place_ask_fn *ask;        /* NULL = the library */
+    void *server;             /* of `ask` */
     char base[PLACE_ID_SIZE]; /* that requests are about; set by place_add_base */
 };
 
@@ -17,6 +24,9 @@ struct place {
 void place_open(struct place *place, const char *dir, bool works);
 void place_close(struct place *place);
 
+/* A request as it is, from the text of its body to that of its answer; `path` is the whole one. */
+int place_ask(struct place *place, const char *method, const char *path, const char *body,
+              struct quire_response *ret_response);
 /* The body is taken; NULL = none. `path` is what stands behind /api/v1. Gives the answer's body. */
 json_t *place_call(struct place *place, const char *method, const char *path, json_t *body);
 /* The same below the base. */

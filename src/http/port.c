@@ -13,10 +13,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum {
-    IO_THREADS = 2,   /* they only move bytes */
-    LOOK_US = 500000, /* how often it is looked for clients that are gone, while there are any */
-};
+enum { LOOK_US = 500000 }; /* how often it is looked for clients that are gone, while there are any */
 
 static const int64_t never_us = INT64_MAX;
 
@@ -319,9 +316,9 @@ static struct MHD_Daemon *start_daemon(struct quire_port *port, int fd)
     pthread_sigmask(SIG_SETMASK, &all, &before); /* its threads inherit it: signals belong to the main thread */
     /* clang-format off */
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, may_connect, port, on_request, port,
+        QUIRE_PORT_MHD_FLAGS, 0, may_connect, port, on_request, port,
         MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)IO_THREADS,
+        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)QUIRE_PORT_IO_THREADS,
         MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_URI_LOG_CALLBACK, begin_request, port,
         MHD_OPTION_NOTIFY_COMPLETED, end_request, port,

@@ -12,6 +12,11 @@
 
 struct quire_port;
 
+enum {
+    QUIRE_PORT_IO_THREADS = 2, /* they only move bytes (T1) */
+    QUIRE_PORT_MHD_FLAGS = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC,
+};
+
 struct quire_port_options {
     const char *listen; /* "127.0.0.1:7700", "[::1]:0" */
     const char *hosts;  /* as struct qr_guard_hosts */
