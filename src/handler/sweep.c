@@ -2,6 +2,7 @@
 #include "handler/sweep.h"
 
 #include "store/cleanup.h"
+#include "store/events.h"
 
 #include <dirent.h>
 #include <fcntl.h>

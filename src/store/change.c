@@ -169,32 +169,45 @@ static bool changes_visibility(const struct qr_event_note *event)
            event->kind == QR_EVENT_DELETED;
 }
 
-static qr_rc write_event(struct qr_change *change, struct qr_base *base, const struct qr_event_note *event, qr_err *err)
+static qr_rc write_event(struct qr_change *change, struct qr_base *base, const struct qr_event_note *event, int64_t id,
+                         qr_err *err)
 {
     base->event_seq++;
     if (changes_visibility(event)) {
         base->vis_seq = base->event_seq;
     }
     return qr_tx_exec(change->tx,
-                      "INSERT INTO event (base_id, seq, at, item_id, kind, generation, status, code) "
-                      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                      "INSERT INTO event (base_id, seq, at, item_id, kind, generation, status, code, id) "
+                      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                       QR_VALS(qr_val_uuid(&base->id), qr_val_i64(base->event_seq), qr_val_i64(change->now_ms),
                               qr_val_uuid_or_null(&event->item_id), qr_val_i64(event->kind),
                               qr_val_i64(event->generation), qr_val_i64(event->status),
-                              qr_val_text(qr_str_of(event->code))),
+                              qr_val_text(qr_str_of(event->code)), qr_val_i64(id)),
                       NULL, err);
+}
+
+static int64_t count_events(struct qr_change *change)
+{
+    int64_t count = 0;
+    for (const struct qr_event_note *event = change->first_event; event; event = event->next) {
+        count += qr_change_base(change, event->base_id) != NULL;
+    }
+    return count;
 }
 
 /* The sequences are the base row's own, which this transaction holds: a later commit never has an earlier number. */
 static qr_rc write_events(struct qr_change *change, qr_err *err)
 {
-    if (!change->first_event) {
+    const int64_t count = count_events(change);
+    int64_t id;
+    if (count == 0) {
         return QR_OK;
     }
+    QR_TRY(qr_events_take_ids(change->tx, count, &id, err));
     for (const struct qr_event_note *event = change->first_event; event; event = event->next) {
         struct qr_base *base = qr_change_base(change, event->base_id);
         if (base) {
-            QR_TRY(write_event(change, base, event, err));
+            QR_TRY(write_event(change, base, event, id++, err));
         }
     }
     for (size_t i = 0; i < change->base_count; i++) {

@@ -6,7 +6,8 @@
  *     qr_change_finish writes counters and roll-ups, deepest containers first, up to the roots (STATE-5): one update a
  *     container, however many children changed.
  * C3  Whatever changes what search may show (liveness, enabled, deleting) is an event, and raises the base's vis_seq in the
- *     same transaction.
+ *     same transaction. Events take their place in the sequence of all bases last of all (store/events.h, E1), so that
+ *     changes of several bases wait for each other no longer than a commit takes.
  * C4  It counts how many items of a run are at work. The workflow ends its changes with qr_workflow_finish, which lets runs
  *     go on.
  *
@@ -18,6 +19,7 @@
 #pragma once
 
 #include "store/bases.h"
+#include "store/events.h"
 #include "store/items.h"
 
 struct qr_parent_delta; /* change.c */
@@ -57,9 +59,6 @@ void qr_change_done(struct qr_change *change);
 /* The lock alone, of ids in their order: for those who lock job rows before they know what changes. */
 qr_rc qr_bases_lock(struct qr_tx *tx, const qr_uuid *sorted_ids, size_t count, qr_err *err);
 
-/* The channel that is notified of events. */
-#define QR_EVENTS_CHANNEL "events"
-
 /* NULL when it is gone. */
 struct qr_base *qr_change_base(struct qr_change *change, qr_uuid base_id);
 
@@ -76,15 +75,5 @@ qr_rc qr_item_remove(struct qr_change *change, const struct qr_item *item, qr_er
 qr_rc qr_item_is_deleting(struct qr_change *change, const struct qr_item *item, bool *ret_is, qr_err *err);
 
 /* An event of the base's durable sequence. qr_item_save and _insert write those of status and visibility. */
-enum qr_event_kind {
-    QR_EVENT_ADDED = 1, /* roots only */
-    QR_EVENT_STATUS = 2,
-    QR_EVENT_LIVE = 3, /* live_generation moved */
-    QR_EVENT_HIDDEN = 4,
-    QR_EVENT_SHOWN = 5,
-    QR_EVENT_DELETED = 6,
-    QR_EVENT_BASE = 7,
-    QR_EVENT_RUN = 8,
-};
 qr_rc qr_change_note(struct qr_change *change, qr_uuid base_id, qr_uuid item_id, enum qr_event_kind kind,
                      int64_t generation, const char *code, qr_err *err);

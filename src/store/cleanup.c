@@ -73,23 +73,3 @@ qr_rc qr_base_clear(struct qr_tx *tx, qr_uuid base_id, int limit, int64_t *ret_c
     }
     return QR_OK;
 }
-
-/* They are in the order of time: if the oldest is young, all are. */
-qr_rc qr_events_prune(struct qr_tx *tx, qr_uuid base_id, int64_t before_ms, int limit, int64_t *ret_count, qr_err *err)
-{
-    int64_t oldest_seq = 0;
-    bool found;
-    *ret_count = 0;
-    QR_TRY(qr_tx_get_i64(
-        tx,
-        "SELECT seq FROM (SELECT seq, at FROM event WHERE base_id = ?1 ORDER BY seq LIMIT 1) AS oldest "
-        "WHERE at < ?2",
-        QR_VALS(qr_val_blob(base_id.bytes, QR_UUID_BYTES), qr_val_i64(before_ms)), &found, &oldest_seq, err));
-    if (!found) {
-        return QR_OK;
-    }
-    return qr_tx_exec(
-        tx, "DELETE FROM event WHERE base_id = ?1 AND seq < ?2 AND at < ?3",
-        QR_VALS(qr_val_blob(base_id.bytes, QR_UUID_BYTES), qr_val_i64(oldest_seq + limit), qr_val_i64(before_ms)),
-        ret_count, err);
-}

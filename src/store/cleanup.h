@@ -10,7 +10,5 @@ qr_rc qr_items_of_base(struct qr_tx *tx, qr_uuid base_id, qr_str before, int lim
 /* Cancels open jobs of a base but deletes, at most `limit`; *ret_count 0: there is none left. */
 qr_rc qr_jobs_cancel_of_base(struct qr_tx *tx, qr_uuid base_id, const char *code, const char *message, int limit,
                              size_t *ret_count, qr_err *err);
-/* Removes events of the base that are older, at most `limit`; *ret_count 0: there is none left. */
-qr_rc qr_events_prune(struct qr_tx *tx, qr_uuid base_id, int64_t before_ms, int limit, int64_t *ret_count, qr_err *err);
 /* Removes events and runs, at most about `limit` of each; *ret_count 0: nothing is left. */
 qr_rc qr_base_clear(struct qr_tx *tx, qr_uuid base_id, int limit, int64_t *ret_count, qr_err *err);

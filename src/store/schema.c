@@ -236,6 +236,16 @@ const struct qr_migration qr_schema_migrations[] = {
                "body TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT;"
                "CREATE INDEX idempotency_age ON idempotency (created_at);",
     },
+    {
+        .name = "event_sequence",
+        /* store/events.h; events from before have no place in it, and nobody has heard of them */
+        .sql =
+            "CREATE TABLE event_clock (id INTEGER PRIMARY KEY, last_id INTEGER NOT NULL, pruned_id INTEGER NOT NULL) "
+            "STRICT;"
+            "INSERT INTO event_clock (id, last_id, pruned_id) VALUES (1, 0, 0);"
+            "ALTER TABLE event ADD COLUMN id INTEGER NOT NULL DEFAULT 0;"
+            "CREATE UNIQUE INDEX event_order ON event (id) WHERE id > 0;",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);
