@@ -10,6 +10,7 @@
 #include "store/bases.h"
 #include "store/schema.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -196,6 +197,7 @@ static qr_rc remove_others(struct backup *backup, qr_err *err)
 
 /* ---- the moment (B2) ---- */
 
+#define PARTIAL_SUFFIX ".partial"
 static const char unnamed_database[] = "quire.db.copy"; /* B4 */
 
 /* A write function that changes nothing: while it runs nobody else's does. It may be run again, and then copies again. */
@@ -457,7 +459,7 @@ qr_rc qr_backup_make(struct quire *quire, const char *target, struct qr_backup_r
     struct backup backup = {.quire = quire, .target = target};
     struct qr_buf partial = {0};
     QR_TRY(check_target(target, err));
-    qr_buf_printf(&partial, "%s.partial", target);
+    qr_buf_printf(&partial, "%s" PARTIAL_SUFFIX, target);
     backup.partial = qr_buf_take(&partial, NULL);
     if (!backup.partial) {
         return out_of_memory(err);
@@ -471,4 +473,23 @@ qr_rc qr_backup_make(struct quire *quire, const char *target, struct qr_backup_r
         *ret_result = backup.result;
     }
     return rc;
+}
+
+void qr_backup_sweep(const char *data_dir)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    qr_buf_printf(&path, "%s/backups", data_dir);
+    DIR *dir = qr_buf_check(&path, NULL) == QR_OK ? opendir(path.data) : NULL;
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (qr_str_ends_with(qr_str_of(entry->d_name), QR_STR(PARTIAL_SUFFIX))) {
+            qr_buf_clear(&path);
+            qr_buf_printf(&path, "%s/backups/%s", data_dir, entry->d_name);
+            if (qr_buf_check(&path, NULL) == QR_OK) {
+                (void)nftw(path.data, remove_entry, WALK_FDS, FTW_PHYS | FTW_DEPTH);
+            }
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
 }

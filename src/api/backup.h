@@ -24,3 +24,6 @@ struct qr_backup_result {
 
 /* `target` is absolute, and not there or an empty folder: else `already_exists`. */
 qr_rc qr_backup_make(struct quire *quire, const char *target, struct qr_backup_result *ret_result, qr_err *err);
+
+/* Removes what a process that was killed has left below DATA/backups; called by the one that opens the folder. */
+void qr_backup_sweep(const char *data_dir);

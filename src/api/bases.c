@@ -4,6 +4,7 @@
 #include "api/jobs.h"
 #include "api/lookup.h"
 #include "api/models.h"
+#include "api/write.h"
 #include "base/failpoint.h"
 #include "model/settings.h"
 #include "store/change.h"
@@ -345,7 +346,7 @@ qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *repl
     if (dry_run) {
         return answer_preview(&call, reply, err);
     }
-    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, set_in_tx, &call, err);
+    const qr_rc rc = qr_request_write(request, set_in_tx, &call, err);
     if (rc != QR_OK) {
         json_decref(call.body);
         return rc;

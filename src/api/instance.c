@@ -2,8 +2,10 @@
  * reverse. The database is not touched before the lock is held. */
 #include "api/instance.h"
 
+#include "api/backup.h"
 #include "api/circuits.h"
 #include "api/wire.h"
+#include "artifact/artifact_writer.h"
 #include "base/mem.h"
 #include "handler/embedding.h"
 #include "store/meta.h"
@@ -149,6 +151,7 @@ static qr_rc open_stores(struct quire *quire, const struct qr_instance_options *
         QR_TRY(folder_below(quire, "index", &quire->index_dir, err));
     }
     quire->artifacts = (struct qr_artifacts){.dir = quire->artifact_dir, .io = options->io};
+    QR_TRY(qr_artifacts_settle_left(&quire->artifacts, quire->db, err));
     quire->workflow = (struct qr_workflow){.db = quire->db, .ids = &quire->ids, .artifacts = &quire->artifacts};
     const int64_t vector_memory = qr_config_number(&quire->config, QR_CONFIG_SEARCH_VECTOR_MEMORY);
     const struct qr_index_options index_options = {.dir = quire->index_dir,
@@ -179,6 +182,7 @@ static qr_rc open_parts(struct quire *quire, const struct qr_instance_options *o
     if (uses_sqlite(quire)) {
         QR_TRY(take_lock(quire, options->program, err));
         qr_fs_sweep(quire->io, qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
+        qr_backup_sweep(qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
     }
     QR_TRY(open_database(quire, options, err));
     QR_TRY(load_identity(quire, err));

@@ -255,11 +255,13 @@ qr_rc qr_route_items_set(const struct qr_request *request, struct qr_reply *repl
 
 static qr_rc set_file(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
+    struct qr_upload *upload = request->upload;
     qr_uuid base_id, item_id;
     QR_TRY(qr_request_item_id(request, &base_id, &item_id, err));
-    QR_TRY(qr_workflow_update_owned(&request->quire->workflow, base_id, item_id, &request->upload->files[0].bytes,
-                                    &request->upload->is_taken, err));
-    return qr_answer_about_item(request, show, 202, reply, err);
+    const qr_rc rc = qr_workflow_update_owned(&request->quire->workflow, base_id, item_id, &upload->files[0].bytes,
+                                              &upload->is_taken, err);
+    upload->is_in_doubt = rc != QR_OK;
+    return rc == QR_OK ? qr_answer_about_item(request, show, 202, reply, err) : rc;
 }
 
 qr_rc qr_route_content_set(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

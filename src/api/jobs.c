@@ -1,6 +1,7 @@
 /* /api/v1/jobs: the list, cancel and retry. jobs_show.c has the single job. */
 #include "api/jobs.h"
 #include "api/lookup.h"
+#include "api/write.h"
 
 #include "model/job_type.h"
 #include "store/jobs_find.h"
@@ -194,7 +195,7 @@ static qr_rc change_job(const struct qr_request *request, qr_tx_fn *fn, int stat
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct change change = {.request = request, .new_id = qr_uuid_next(&request->quire->ids), .arena = &arena};
-    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, fn, &change, err);
+    const qr_rc rc = qr_request_write(request, fn, &change, err);
     if (rc != QR_OK) {
         json_decref(change.body);
         return rc;

@@ -2,6 +2,7 @@
 #include "api/keys.h"
 
 #include "api/jobs.h"
+#include "api/write.h"
 #include "store/keys.h"
 #include "store/members.h"
 
@@ -222,7 +223,7 @@ qr_rc qr_route_keys_add(const struct qr_request *request, struct qr_reply *reply
     QR_TRY(qr_field_bool(request->body, "", "admin", &making.key.is_admin, err));
     QR_TRY(read_seconds(request->body, "expires_in_s", 1, LASTS_S_MAX, &making.key.lasts_ms, err));
     QR_TRY(check_roles(making.roles, err));
-    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, make_in_tx, &making, err);
+    const qr_rc rc = qr_request_write(request, make_in_tx, &making, err);
     return finish(rc, 201, making.body, reply, err);
 }
 
@@ -280,7 +281,7 @@ qr_rc qr_route_keys_rotate(const struct qr_request *request, struct qr_reply *re
     struct change change = {.request = request, .secret = &secret, .arena = &arena};
     qr_secret_make(request->quire->rand, &secret);
     QR_TRY(read_seconds(request->body, "grace_s", 0, GRACE_S_MAX, &change.grace_ms, err));
-    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, rotate_in_tx, &change, err);
+    const qr_rc rc = qr_request_write(request, rotate_in_tx, &change, err);
     return finish(rc, 200, change.body, reply, err);
 }
 
@@ -289,6 +290,6 @@ qr_rc qr_route_keys_delete(const struct qr_request *request, struct qr_reply *re
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct change change = {.request = request, .arena = &arena};
-    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, end_in_tx, &change, err);
+    const qr_rc rc = qr_request_write(request, end_in_tx, &change, err);
     return finish(rc, 200, change.body, reply, err);
 }

@@ -3,6 +3,7 @@
 #include "api/keys.h"
 
 #include "api/jobs.h"
+#include "api/write.h"
 #include "store/members.h"
 
 static json_t *member_json(const struct qr_member *member)
@@ -102,7 +103,7 @@ static qr_rc change_member(const struct qr_request *request, enum qr_role role, 
     if (!qr_uuid_parse(request->params[1], &change.key_id)) {
         return qr_fail(err, QR_CODE_NOT_FOUND, "there is no such key: it is named by its whole id");
     }
-    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, change_in_tx, &change, err);
+    const qr_rc rc = qr_request_write(request, change_in_tx, &change, err);
     if (rc != QR_OK) {
         json_decref(change.body);
         return rc;

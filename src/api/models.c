@@ -3,6 +3,7 @@
 
 #include "api/access.h"
 #include "api/jobs.h"
+#include "api/write.h"
 #include "base/mem.h"
 #include "model/settings.h"
 
@@ -158,7 +159,7 @@ qr_rc qr_route_models_add(const struct qr_request *request, struct qr_reply *rep
     QR_TRY(qr_check_name(call.name, err));
     QR_TRY(qr_field_object(request->body, "", "embedding", &arena, &call.embedding, err));
     QR_TRY(check_embedding(&call, err));
-    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, add_in_tx, &call, err);
+    const qr_rc rc = qr_request_write(request, add_in_tx, &call, err);
     if (rc != QR_OK) {
         json_decref(call.body);
         return rc;
@@ -199,7 +200,7 @@ qr_rc qr_route_models_delete(const struct qr_request *request, struct qr_reply *
     struct remove_call call = {0};
     QR_TRY(qr_url_decode(&name, request->params[0], err));
     call.name = qr_buf_str(&name);
-    QR_TRY(qr_db_write(request->quire->db, QR_DURABLE, remove_in_tx, &call, err));
+    QR_TRY(qr_request_write(request, remove_in_tx, &call, err));
     return qr_reply_with(reply, 200, json_pack("{s:s}", "name", call.removed), err);
 }
 

@@ -1,6 +1,7 @@
 /* /api/v1/queues: what is in them, pause and resume. */
 #include "api/jobs.h"
 #include "api/wire.h"
+#include "api/write.h"
 
 /* Counts end here: a look at a queue of a million jobs costs no more than this. */
 enum { COUNT_MAX = 10000 };
@@ -108,7 +109,7 @@ static qr_rc change_pause(const struct qr_request *request, bool pause, struct q
                        "there is no such queue; there are expand, convert, embed, assets and delete");
     }
     qr_instance_ended_jobs(request->quire, change.ended);
-    const qr_rc rc = qr_db_write(request->quire->db, QR_DURABLE, set_paused, &change, err);
+    const qr_rc rc = qr_request_write(request, set_paused, &change, err);
     if (rc != QR_OK) {
         json_decref(change.body);
         return rc;

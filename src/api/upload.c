@@ -126,13 +126,26 @@ qr_rc qr_upload_init(struct qr_upload *upload, struct quire *quire, const char *
     return rc;
 }
 
+static void settle(const struct qr_upload *upload, const struct qr_new_artifact *bytes)
+{
+    const struct qr_artifacts *artifacts = &upload->quire->artifacts;
+    if (upload->is_in_doubt) {
+        qr_artifact_settle_by_row(artifacts, upload->quire->db, bytes);
+        return;
+    }
+    if (!upload->is_taken) {
+        qr_artifact_discard(artifacts, bytes);
+    }
+    qr_artifact_settle(artifacts, bytes);
+}
+
 void qr_upload_done(struct qr_upload *upload)
 {
     if (upload->is_writing) {
         qr_artifact_writer_done(&upload->writer);
     }
-    for (size_t i = 0; i < upload->count && !upload->is_taken; i++) {
-        qr_artifact_discard(&upload->quire->artifacts, &upload->files[i].bytes);
+    for (size_t i = 0; i < upload->count; i++) {
+        settle(upload, &upload->files[i].bytes);
     }
     qr_multipart_done(&upload->multipart);
     qr_arena_done(&upload->arena);

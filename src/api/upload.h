@@ -33,6 +33,7 @@ struct qr_upload {
     size_t count;
     int64_t size_bytes, row_bytes; /* of all; of those in memory */
     bool is_taken;                 /* the files belong to items now */
+    bool is_in_doubt;              /* … or do not: the write has failed, and its outcome may not be known */
 };
 
 /* Of multipart/form-data; NULL: the body is one file, which has no name. */

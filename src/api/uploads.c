@@ -87,9 +87,10 @@ static qr_rc add(const struct qr_request *request, struct uploading *uploading, 
     QR_TRY(add_files(uploading, err));
     add.items = uploading->items;
     add.count = uploading->count;
-    request->upload->is_taken =
-        true; /* where the write fails its outcome may not be known: files without a row are swept */
-    return qr_add_and_answer(request, &add, uploading->arena, reply, err);
+    const qr_rc rc = qr_add_and_answer(request, &add, uploading->arena, reply, err);
+    request->upload->is_taken = rc == QR_OK;
+    request->upload->is_in_doubt = rc != QR_OK;
+    return rc;
 }
 
 qr_rc qr_route_uploads(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

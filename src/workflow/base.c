@@ -18,7 +18,9 @@ struct base_call {
 static qr_rc add_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 {
     const struct base_call *call = arg;
-    return qr_base_add(tx, call->base_id, call->name, call->settings, err);
+    QR_TRY(qr_base_add(tx, call->base_id, call->name, call->settings, err));
+    QR_FAILPOINT("base.add.before_commit", err);
+    return QR_OK;
 }
 
 qr_rc qr_workflow_add_base(const struct qr_workflow *workflow, qr_str name, qr_str settings, qr_uuid *ret_id,
@@ -27,6 +29,7 @@ qr_rc qr_workflow_add_base(const struct qr_workflow *workflow, qr_str name, qr_s
     struct base_call call = {
         .workflow = workflow, .base_id = qr_uuid_next(workflow->ids), .name = name, .settings = settings};
     QR_TRY(qr_db_write(workflow->db, QR_DURABLE, add_in_tx, &call, err));
+    (void)QR_FAILPOINT_RC("base.add.after_commit", NULL);
     *ret_id = call.base_id;
     return QR_OK;
 }

@@ -104,18 +104,26 @@ static qr_rc retry_item_of(struct qr_change *change, struct job_call *call, qr_e
                    : QR_OK;
 }
 
-static qr_rc retry_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
+static qr_rc retry_stage(struct qr_tx *tx, struct job_call *call, qr_err *err)
 {
-    struct job_call *call = arg;
     QR_CHANGE(change);
-    call->existed = false;
-    if (!qr_job_type_is_stage(call->job.type)) {
-        return qr_jobs_add_again(tx, call->job.id, qr_uuid_next(call->workflow->ids), &call->new_job_id, &call->existed,
-                                 err);
-    }
     QR_TRY(qr_change_begin(&change, tx, call->workflow->ids, &call->job.base_id, 1, err));
     QR_TRY(retry_item_of(&change, call, err));
     return qr_workflow_finish(&change, err);
+}
+
+static qr_rc retry_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct job_call *call = arg;
+    call->existed = false;
+    if (qr_job_type_is_stage(call->job.type)) {
+        QR_TRY(retry_stage(tx, call, err));
+    } else {
+        QR_TRY(qr_jobs_add_again(tx, call->job.id, qr_uuid_next(call->workflow->ids), &call->new_job_id, &call->existed,
+                                 err));
+    }
+    QR_FAILPOINT("job.retry.before_commit", err);
+    return QR_OK;
 }
 
 qr_rc qr_workflow_retry_job(const struct qr_workflow *workflow, qr_uuid job_id, qr_uuid *ret_job_id, bool *ret_existed,
@@ -124,6 +132,7 @@ qr_rc qr_workflow_retry_job(const struct qr_workflow *workflow, qr_uuid job_id, 
     struct job_call call = {.workflow = workflow, .job = {.id = job_id}};
     QR_TRY(qr_db_read(workflow->db, find_job, &call, err));
     QR_TRY(qr_db_write(workflow->db, QR_DURABLE, retry_in_tx, &call, err));
+    (void)QR_FAILPOINT_RC("job.retry.after_commit", NULL);
     *ret_job_id = call.new_job_id;
     *ret_existed = call.existed;
     return QR_OK;

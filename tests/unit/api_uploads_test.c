@@ -1,4 +1,5 @@
 /* Files that come with a request, through the public interface: on both databases, in pieces, and whatever fails. */
+#include "api/instance.h"
 #include "base/buf.h"
 #include "support/api_fixture.h"
 #include "support/fault.h"
@@ -39,7 +40,7 @@ static void make_form(struct qr_buf *form)
     QR_CHECK_INT(QR_CODE_NONE, form->failed);
 }
 
-/* Files in the data folder that uploads may have left: temporary ones, and artifacts. */
+/* Files in the data folder that uploads may have left: temporary ones, marks, and artifacts. */
 static int count_files(const char *folder, bool is_inside)
 {
     DIR *dir = opendir(folder);
@@ -50,7 +51,7 @@ static int count_files(const char *folder, bool is_inside)
         if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
             count += count_files(path, is_inside || strcmp(entry->d_name, "artifacts") == 0);
         } else if (entry->d_type == DT_REG) {
-            count += is_inside || strncmp(entry->d_name, ".quire-tmp-", 11) == 0;
+            count += is_inside || strncmp(entry->d_name, ".quire-", 7) == 0;
         }
     }
     if (dir) {
@@ -133,6 +134,26 @@ QR_TEST(stream_that_is_cancelled_leaves_nothing) /* HTTP-4 */
     quire_response_done(&response);
     QR_CHECK_INT(0, count_files(qr_test_path(t, "data"), false));
     api_check(quire, "GET", API_ITEMS, NULL, 200, "\"data\":[]");
+    quire_close(quire);
+}
+
+static qr_rc fail_base(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE base SET status = 2", QR_NO_VALS, NULL, err);
+}
+
+QR_TEST(upload_that_is_refused_when_it_is_written_leaves_nothing) /* HTTP-4 */
+{
+    struct quire *quire = api_open_base(t);
+    QR_CLEANUP(qr_buf_done) struct qr_buf form;
+    qr_err err;
+    make_form(&form);
+    const struct quire_request request = request_of(&form);
+    struct quire_response response;
+    QR_CHECK_RC(QR_OK, qr_db_write(quire->db, QR_DURABLE, fail_base, NULL, &err));
+    QR_CHECK_INT(409, quire_request_call(quire, &request, &response));
+    quire_response_done(&response);
+    QR_CHECK_INT(0, count_files(qr_test_path(t, "data"), false));
     quire_close(quire);
 }
 
