@@ -1,4 +1,5 @@
-/* Figures come from looks at the queues; the rate is that of the last seconds, so that time left follows what happens. */
+/* Figures come from looks at the queues; the rate is that of the last moves, which are the last seconds where something moves at
+ * every look, so that time left follows what happens, and longer where work ends in bursts, so that it does not jump. */
 #include "cli/progress.h"
 
 #include "cli/paint.h"
@@ -100,7 +101,7 @@ static void take_sample(struct cli_stage *stage, int64_t now_ms)
 {
     struct cli_sample *samples = stage->samples;
     const size_t count = stage->sample_count;
-    if (count && now_ms - samples[count - 1].at_ms < SAMPLE_EVERY_MS) {
+    if (count && (now_ms - samples[count - 1].at_ms < SAMPLE_EVERY_MS || stage->done == samples[count - 1].done)) {
         return;
     }
     if (count == CLI_SAMPLES_MAX) {

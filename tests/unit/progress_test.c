@@ -32,6 +32,17 @@ QR_TEST(rate_and_time_left_are_those_of_the_last_seconds)
     QR_CHECK_TEXT("reading      ########..........  2,480 of 5,000  412/s  7 s left", bar_of(&progress, 11000, &plain));
 }
 
+QR_TEST(work_that_ends_in_bursts_has_the_rate_of_several)
+{
+    struct cli_progress progress = {.counts_from_zero = true};
+    for (int s = 0; s <= 120; s++) { /* 96 every 30 seconds */
+        see(&progress, 1000 + s * 1000, s / 30 * 96, 1000 - s / 30 * 96);
+    }
+    QR_CHECK_HAS("384 of 1,000  3/s  3 min 13 s left", bar_of(&progress, 121000, &plain));
+    see(&progress, 130000, 384, 616); /* and nothing for a while does not make it forget */
+    QR_CHECK_HAS("384 of 1,000  3/s  3 min 27 s left", bar_of(&progress, 130000, &plain));
+}
+
 QR_TEST(work_that_takes_minutes_is_said_in_minutes)
 {
     struct cli_progress progress = {.counts_from_zero = true};
