@@ -107,6 +107,8 @@ struct quire_request {
     /* All headers, those above too, for whoever needs another one. */
     const struct quire_header *headers;
     size_t header_count;
+
+    int takes_pieces; /* 1: the answer's body may come in pieces, as response->pieces */
 };
 
 /* The value of the first header of this name, or NULL. */
@@ -120,10 +122,26 @@ struct quire_response {
     /* What else a transport has to say: ETag, Content-Range, Retry-After, Allow, … */
     const struct quire_header *headers;
     size_t header_count;
+    struct quire_pieces *pieces; /* instead of a body, which is empty then; NULL otherwise, and without takes_pieces */
 };
 
 /* Sends a request and waits for the answer. Returns response->status. */
 int quire_request_call(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response);
+
+/* An answer's body that is larger than anybody should hold, or has no end: the bytes of a large item, events as they happen.
+ *
+ * quire_pieces_size: all of it, -1 = nobody knows.
+ * quire_pieces_read fills in at most `size` bytes and returns how many; it may take a while. 0: there are none yet, and `wake` is called
+ * once there may be; QUIRE_PIECES_END; QUIRE_PIECES_BROKEN: what was read is not the whole. One thread at a time.
+ * quire_pieces_on_wake says what is called, from any thread; it must return at once and call nothing of this header.
+ * quire_pieces_free: once it returns, `wake` is not called any more. quire_response_done frees those that nobody has taken out. All are
+ * freed before quire_close. */
+struct quire_pieces;
+enum { QUIRE_PIECES_END = -1, QUIRE_PIECES_BROKEN = -2 };
+long long quire_pieces_size(const struct quire_pieces *pieces);
+long quire_pieces_read(struct quire_pieces *pieces, char *bytes, size_t size);
+void quire_pieces_on_wake(struct quire_pieces *pieces, void (*wake)(void *arg), void *arg);
+void quire_pieces_free(struct quire_pieces *pieces);
 
 /* A request whose body comes in pieces and may be larger than memory: files that are added (multipart/form-data to
  * …/uploads) or replaced (…/content). They are written to the data folder as they come.

@@ -1,14 +1,17 @@
-/* GET /api/v1/bases/{b}/items/{i}/raw: the original bytes, a part at a time, so that neither side has to hold a file.
+/* GET /api/v1/bases/{b}/items/{i}/raw: the original bytes, so that neither side has to hold a file: a part of them, or all in pieces
+ * where the caller takes those.
  *
  * Where they come from is as for reading (REIDX-5): those that Quire owns for this generation; else the path as it is now;
  * else the newest that Quire owns. */
 #include "api/items.h"
+#include "api/pieces.h"
 #include "artifact/artifact.h"
+#include "base/mem.h"
 #include "source/file.h"
 
 #include <stdio.h>
 
-enum { PART_BYTES_MAX = 4 << 20 };
+enum { PART_BYTES_MAX = 4 << 20, PIECE_BYTES = 256 << 10 };
 
 struct raw {
     const struct qr_request *request;
@@ -56,7 +59,7 @@ static void read_range(struct raw *raw)
                     (first.len == 0 || text.len == 0 || raw->range_first <= raw->range_last);
 }
 
-/* Which bytes these are, now that it is known how many there are. No more than a part: Content-Range says so. */
+/* Which bytes these are, now that it is known how many there are. Content-Range says so where it is no more than a part. */
 static qr_rc place_range(struct raw *raw, int64_t size_bytes, qr_err *err)
 {
     int64_t first = raw->range_first, last = raw->range_last;
@@ -71,7 +74,10 @@ static qr_rc place_range(struct raw *raw, int64_t size_bytes, qr_err *err)
         return qr_fail(err, QR_CODE_RANGE_NOT_SATISFIABLE, "it has %lld bytes", (long long)size_bytes);
     }
     raw->offset = first;
-    raw->limit = QR_MIN(last - first + 1, (int64_t)PART_BYTES_MAX);
+    raw->limit = last - first + 1;
+    if (!raw->request->from->takes_pieces) {
+        raw->limit = QR_MIN(raw->limit, (int64_t)PART_BYTES_MAX);
+    }
     raw->reply->status = 206;
     qr_reply_header(raw->reply, "Content-Range", "bytes %lld-%lld/%lld", (long long)first,
                     (long long)(first + raw->limit - 1), (long long)size_bytes);
@@ -97,16 +103,95 @@ static qr_rc load_raw(struct qr_tx *tx, void *arg, qr_err *err)
     return qr_artifact_find(tx, raw->item.id, QR_ARTIFACT_SOURCE, 0, raw->arena, &raw->has_owned, &raw->owned, err);
 }
 
+/* ---- in pieces ---- */
+
+static int64_t wanted_bytes(const struct raw *raw, int64_t size_bytes)
+{
+    const int64_t left = size_bytes - QR_MIN(raw->offset, size_bytes);
+    return raw->limit ? QR_MIN(raw->limit, left) : left;
+}
+
+/* The rest of a content, from `offset` on. */
+struct raw_pieces {
+    struct quire_pieces pieces;
+    struct quire *quire;
+    struct qr_artifact owned; /* `file` is at `place`; not where it is a path */
+    int64_t offset, end;
+    struct qr_file_facts facts; /* of the path, when it was begun */
+    bool is_path;
+    char place[];
+};
+
+static qr_rc read_piece(struct raw_pieces *raw, size_t len, struct qr_buf *out, qr_err *err)
+{
+    struct qr_file_facts facts;
+    if (!raw->is_path) {
+        return qr_artifact_read_part(&raw->quire->artifacts, raw->quire->db, &raw->owned, raw->offset, len, out, err);
+    }
+    QR_TRY(qr_file_read_part(raw->place, raw->offset, len, out, &facts, err));
+    return facts.size_bytes == raw->facts.size_bytes && facts.mtime_ns == raw->facts.mtime_ns
+               ? QR_OK
+               : qr_fail(err, QR_CODE_SOURCE_UNREADABLE, "it changes while it is read");
+}
+
+static qr_rc read_pieces(struct quire_pieces *pieces, struct qr_buf *out, bool *ret_is_end, qr_err *err)
+{
+    struct raw_pieces *raw = (struct raw_pieces *)pieces;
+    const size_t len = (size_t)QR_MIN(raw->end - raw->offset, (int64_t)PIECE_BYTES);
+    *ret_is_end = len == 0;
+    if (len == 0) {
+        return QR_OK;
+    }
+    QR_TRY(read_piece(raw, len, out, err));
+    raw->offset += (int64_t)out->len;
+    return out->len == len ? QR_OK : qr_fail(err, QR_CODE_SOURCE_UNREADABLE, "it ends too early");
+}
+
+static void free_pieces(struct quire_pieces *pieces)
+{
+    qr_free(pieces);
+}
+
+/* `facts` are of a path; NULL: of the artifact. */
+static qr_rc answer_in_pieces(struct raw *raw, int64_t size_bytes, const struct qr_file_facts *facts, qr_err *err)
+{
+    static const struct qr_pieces_kind kind = {.read = read_pieces, .free = free_pieces};
+    const char *place = facts ? raw->item.source.ptr : raw->owned.file;
+    const size_t place_size = strlen(place) + 1;
+    struct raw_pieces *pieces = qr_alloc_zero(sizeof *pieces + place_size);
+    if (!pieces) {
+        return qr_answer_out_of_memory(err);
+    }
+    *pieces = (struct raw_pieces){.pieces = {.kind = &kind, .size_bytes = wanted_bytes(raw, size_bytes)},
+                                  .quire = raw->request->quire,
+                                  .owned = raw->owned,
+                                  .offset = raw->offset,
+                                  .end = raw->offset + wanted_bytes(raw, size_bytes),
+                                  .is_path = facts != NULL};
+    if (facts) {
+        pieces->facts = *facts;
+    }
+    memcpy(pieces->place, place, place_size);
+    pieces->owned.file = pieces->place;
+    raw->reply->pieces = &pieces->pieces;
+    return QR_OK;
+}
+
 /* ---- the bytes ---- */
 
 /* Nobody is to take a part for the whole. */
 static qr_rc require_fits(const struct raw *raw, int64_t size_bytes, qr_err *err)
 {
-    return raw->limit || size_bytes - QR_MIN(raw->offset, size_bytes) <= PART_BYTES_MAX
+    return wanted_bytes(raw, size_bytes) <= PART_BYTES_MAX
                ? QR_OK
                : qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE,
                          "it has %lld bytes: ask for parts with offset and a limit of at most %d",
                          (long long)size_bytes, (int)PART_BYTES_MAX);
+}
+
+static bool goes_in_pieces(const struct raw *raw, int64_t size_bytes)
+{
+    return raw->request->from->takes_pieces && wanted_bytes(raw, size_bytes) > PART_BYTES_MAX;
 }
 
 static size_t part_len(const struct raw *raw)
@@ -122,6 +207,9 @@ static qr_rc read_owned(struct raw *raw, qr_err *err)
         snprintf(etag + 1 + 2 * i, sizeof etag - 1 - 2 * i, "%02x\"", raw->owned.hash[i]);
     }
     QR_TRY(tell_version(raw, etag, raw->owned.size_bytes, err));
+    if (goes_in_pieces(raw, raw->owned.size_bytes)) {
+        return answer_in_pieces(raw, raw->owned.size_bytes, NULL, err);
+    }
     QR_TRY(require_fits(raw, raw->owned.size_bytes, err));
     return qr_artifact_read_part(&quire->artifacts, quire->db, &raw->owned, raw->offset, part_len(raw), raw->out, err);
 }
@@ -134,6 +222,9 @@ static qr_rc read_path(struct raw *raw, qr_err *err)
     snprintf(etag, sizeof etag, "\"%llx-%llx\"", (unsigned long long)facts.size_bytes,
              (unsigned long long)facts.mtime_ns);
     QR_TRY(tell_version(raw, etag, facts.size_bytes, err));
+    if (goes_in_pieces(raw, facts.size_bytes)) {
+        return answer_in_pieces(raw, facts.size_bytes, &facts, err);
+    }
     QR_TRY(qr_file_read_part(raw->item.source.ptr, raw->offset, part_len(raw), raw->out, &facts, err));
     if (raw->reply->status == 206 && (int64_t)raw->out->len != raw->limit) {
         return qr_fail(err, QR_CODE_SOURCE_UNREADABLE, "it changes while it is read");

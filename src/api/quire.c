@@ -132,12 +132,14 @@ static struct quire_response response_of(struct qr_reply *reply)
                                       .content_type = reply->content_type ? reply->content_type : json_content_type};
     if (reply->content_type) {
         response.body = qr_buf_take(&reply->bytes, &response.body_size);
+        response.pieces = reply->pieces;
     } else if (reply->body && qr_json_write(reply->body, &text, NULL) == QR_OK) {
         response.body = qr_buf_take(&text, &response.body_size);
     }
     json_decref(reply->body);
     if (!response.body || !copy_headers(reply, &response)) {
         qr_free((char *)response.body);
+        quire_pieces_free(response.pieces);
         response = (struct quire_response){.status = qr_code_info(QR_CODE_OUT_OF_MEMORY)->http_status,
                                            .body = no_memory_body,
                                            .body_size = sizeof no_memory_body - 1,
@@ -265,5 +267,6 @@ void quire_response_done(struct quire_response *response)
         qr_free((char *)response->body);
     }
     qr_free((struct quire_header *)response->headers);
+    quire_pieces_free(response->pieces);
     *response = (struct quire_response){0};
 }

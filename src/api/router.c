@@ -323,6 +323,8 @@ static void drop_content(struct qr_reply *reply, int status)
 {
     qr_buf_done(&reply->bytes);
     reply->bytes = (struct qr_buf){0};
+    quire_pieces_free(reply->pieces);
+    reply->pieces = NULL;
     json_decref(reply->body);
     reply->body = NULL;
     reply->status = status;
@@ -350,6 +352,8 @@ static void answer(struct qr_request *request, const qr_err *failure, bool is_on
     if (rc != QR_OK || failure->code != QR_CODE_NONE) {
         err = rc != QR_OK ? err : *failure;
         qr_buf_done(&reply->bytes);
+        quire_pieces_free(reply->pieces);
+        reply->pieces = NULL;
         qr_secret_hide(err.msg); /* KEY-9: one that was sent in the wrong place */
         reply->status = qr_code_info(err.code)->http_status;
         reply->body = route && route->error ? route->error(request, &err) : qr_json_error(&err, reply->details);

@@ -26,6 +26,7 @@ struct qr_reply {
     json_t *details;     /* of an error, taken from a handler that fails; NULL = none */
     struct qr_buf bytes; /* instead of a body, where content_type is set; taken from the handler */
     const char *content_type;
+    struct quire_pieces *pieces; /* instead of bytes, for a caller that takes them; taken from the handler */
     struct qr_reply_header {
         const char *name;
         char value[QR_REPLY_HEADER_SIZE];

@@ -18,20 +18,29 @@ void qr_front_init(struct qr_front *front)
 {
     pthread_mutex_init(&front->lock, NULL);
     qr_cond_init(&front->changed);
+    qr_feeds_init(&front->feeds);
     front->boot = qr_rand_u64(qr_rand_system());
 }
 
 void qr_front_done(struct qr_front *front)
 {
+    qr_feeds_done(&front->feeds);
     pthread_cond_destroy(&front->changed);
     pthread_mutex_destroy(&front->lock);
 }
 
-/* A call cannot be broken off, and waits for nothing that we hold. */
-void qr_front_drain(struct qr_front *front, int64_t last_answers_ms)
+static void refuse_more(struct qr_front *front)
 {
     QR_LOCKED(&front->lock);
     front->is_stopping = true;
+}
+
+/* A call cannot be broken off, and waits for nothing that we hold. What it answers with may have no end, and ends at once. */
+void qr_front_drain(struct qr_front *front, int64_t last_answers_ms)
+{
+    refuse_more(front);
+    qr_feeds_end(&front->feeds);
+    QR_LOCKED(&front->lock);
     while (front->calling) {
         pthread_cond_wait(&front->changed, &front->lock);
     }
@@ -83,9 +92,20 @@ static void forget_body(struct qr_exchange *exchange)
     qr_buf_clear(&exchange->body);
 }
 
-void qr_exchange_free(struct qr_exchange *exchange)
+static void end_answer(struct qr_exchange *exchange)
 {
     struct qr_front *front = exchange->front;
+    if (exchange->is_counted) {
+        exchange->is_counted = false;
+        QR_LOCKED(&front->lock);
+        front->answering--;
+        pthread_cond_signal(&front->changed);
+    }
+}
+
+void qr_exchange_free(struct qr_exchange *exchange)
+{
+    exchange->sent_bytes += exchange->feed ? qr_feed_sent_bytes(exchange->feed) : 0;
     if (exchange->target) {
         qr_secret_hide(exchange->target); /* KEY-9: one that was sent in the wrong place */
     }
@@ -95,11 +115,8 @@ void qr_exchange_free(struct qr_exchange *exchange)
     if (exchange->has_response) {
         quire_response_done(&exchange->response);
     }
-    if (exchange->is_counted) {
-        QR_LOCKED(&front->lock);
-        front->answering--;
-        pthread_cond_signal(&front->changed);
-    }
+    end_answer(exchange);
+    qr_feed_release(exchange->feed);
     qr_free(exchange->target);
     qr_free(exchange);
 }
@@ -142,7 +159,8 @@ static void choose_id(struct qr_exchange *exchange)
 static void fill_request(struct qr_exchange *exchange, const char *method, const char *remote_address)
 {
     struct quire_request *request = &exchange->request;
-    request->method = strcmp(method, "HEAD") == 0 ? "GET" : method; /* the body is left out when it is sent */
+    exchange->is_head = strcmp(method, "HEAD") == 0;
+    request->method = exchange->is_head ? "GET" : method; /* the body is left out when it is sent */
     request->target = exchange->target;
     request->headers = exchange->headers;
     request->is_local_owner = exchange->front->is_local_owner;
@@ -155,6 +173,7 @@ static void fill_request(struct qr_exchange *exchange, const char *method, const
     request->if_none_match = quire_request_header(request, "If-None-Match");
     request->range = quire_request_header(request, "Range");
     request->if_range = quire_request_header(request, "If-Range");
+    request->takes_pieces = 1;
     exchange->wants_gzip = qr_gzip_is_accepted(quire_request_header(request, "Accept-Encoding"));
 }
 
@@ -387,9 +406,35 @@ static enum MHD_Result queue(struct qr_exchange *exchange, int status, const cha
     return result;
 }
 
+/* Without an end it is not among those that are waited for. */
+static enum MHD_Result send_in_pieces(struct qr_exchange *exchange)
+{
+    struct quire_response *response = &exchange->response;
+    struct quire_pieces *pieces = response->pieces;
+    struct MHD_Response *out = NULL;
+    qr_err err;
+    response->pieces = NULL;
+    if (exchange->is_head && quire_pieces_size(pieces) < 0) { /* libmicrohttpd would send its end all the same */
+        quire_pieces_free(pieces);
+        out = MHD_create_response_from_buffer(0, (char *)"", MHD_RESPMEM_PERSISTENT);
+        return queue(exchange, response->status, response->content_type, out);
+    }
+    if (qr_feed_create(&exchange->front->feeds, exchange->connection, exchange->request.remote_address, pieces,
+                       &exchange->feed, &out, &err) != QR_OK) {
+        return qr_exchange_refuse(exchange, &err);
+    }
+    if (qr_feed_is_endless(exchange->feed)) {
+        end_answer(exchange);
+    }
+    return queue(exchange, response->status, response->content_type, out);
+}
+
 enum MHD_Result qr_exchange_send(struct qr_exchange *exchange)
 {
     struct quire_response *response = &exchange->response;
+    if (response->pieces) {
+        return send_in_pieces(exchange);
+    }
     struct MHD_Response *out =
         MHD_create_response_from_buffer_with_free_callback(response->body_size, (char *)response->body, release_body);
     exchange->sent_bytes = response->body_size;

@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "http/feed.h"
 #include "http/guard.h"
-#include "http/pool.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -35,7 +35,8 @@ struct qr_front {
     bool is_local_owner;         /* whoever reaches it may do everything */
     struct qr_guard_hosts hosts; /* not looked at where it is the owner */
     size_t body_bytes_max;
-    uint64_t boot; /* begins the ids of requests */
+    struct qr_feeds feeds; /* answers in pieces */
+    uint64_t boot;         /* begins the ids of requests */
     atomic_ullong sequence;
     pthread_mutex_t lock; /* holds what follows */
     pthread_cond_t changed;
@@ -46,8 +47,9 @@ struct qr_front {
 
 void qr_front_init(struct qr_front *front);
 void qr_front_done(struct qr_front *front);
-/* S1: from now on requests are refused with `shutting_down`; returns when those inside the library have come back, and the
- * answers are sent or `last_answers_ms` are over: a client that does not read could wait for ever. */
+/* S1: from now on requests are refused with `shutting_down`, and answers without an end are ended; returns when the requests inside
+ * the library have come back, and the answers are sent or `last_answers_ms` are over: a client that does not read could wait for
+ * ever. */
 void qr_front_drain(struct qr_front *front, int64_t last_answers_ms);
 
 /* Made when the request line has come, released when the answer is sent or the connection is gone. */
@@ -65,10 +67,12 @@ struct qr_exchange {
     qr_err refusal;              /* of the body; code NONE = none, otherwise what still comes is dropped */
     struct quire_stream *stream; /* where the body goes; NULL = not open */
     struct quire_response response;
+    struct qr_feed *feed; /* by which it is sent in pieces; NULL = it is not */
     int64_t began_us;
     size_t sent_bytes;
     int status;
     bool has_begun;    /* the headers have come */
+    bool is_head;      /* only the headers of the answer are asked for */
     bool is_stream;    /* the body is files (S3) */
     bool is_called;    /* the whole request was handed over: for whoever does that */
     bool has_response; /* to be sent */

@@ -13,7 +13,10 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { LOOK_US = 500000 }; /* how often it is looked for clients that are gone, while there are any */
+enum {
+    LOOK_US = 500000,       /* how often it is looked for clients that are gone, while there are any */
+    FEED_LOOK_US = 1000000, /* the same of those that wait for events, of whom there may be many */
+};
 
 static const int64_t never_us = INT64_MAX;
 
@@ -22,6 +25,7 @@ struct link {
     struct link *next, *previous;
     int fd;
     int64_t deadline_us;
+    struct qr_feed *feed; /* without an end, that it is waiting for; NULL = none */
     char address[QR_TCP_ADDRESS_SIZE];
 };
 
@@ -37,8 +41,9 @@ struct quire_port {
     pthread_cond_t changed;
     struct link *links;
     struct qr_visitors visitors;
-    int64_t look_us; /* when the watcher looks again */
-    bool is_closed;  /* who connects now is sent away */
+    int64_t look_us;      /* when the watcher looks again */
+    int64_t feed_look_us; /* at those that wait for events */
+    bool is_closed;       /* who connects now is sent away */
     bool is_ending;
 };
 
@@ -69,14 +74,34 @@ static void add_time(struct quire_port *port, struct link *link, size_t bytes)
     link->deadline_us += link->deadline_us == never_us ? 0 : time_for_bytes_us(port, bytes);
 }
 
+static bool is_gone(const struct link *link)
+{
+    struct pollfd socket = {.fd = link->fd, .events = POLLRDHUP};
+    return poll(&socket, 1, 0) == 1;
+}
+
 /* libmicrohttpd overlooks the end of a connection that comes together with its last bytes, because it waits for a change of
  * its socket that has been. This is one: what was received is read before the end is. */
 static void remind_of_end(const struct link *link)
 {
-    struct pollfd socket = {.fd = link->fd, .events = POLLRDHUP};
-    if (poll(&socket, 1, 0) == 1) {
+    if (is_gone(link)) {
         shutdown(link->fd, SHUT_RD);
     }
+}
+
+/* Nothing is sent to them for a while, and libmicrohttpd does not look at a connection that is suspended. */
+static void look_at_feeds(struct quire_port *port, int64_t now_us)
+{
+    bool is_any = false;
+    const bool is_time = now_us >= port->feed_look_us;
+    for (struct link *link = port->links; link; link = link->next) {
+        if (is_time && link->feed && link->deadline_us == never_us && is_gone(link)) {
+            qr_feed_break(link->feed);
+        }
+        is_any = is_any || link->feed;
+    }
+    port->feed_look_us = !is_any ? never_us : is_time ? now_us + FEED_LOOK_US : port->feed_look_us;
+    port->look_us = QR_MIN(port->look_us, port->feed_look_us);
 }
 
 /* libmicrohttpd finds the end of a connection that was shut down, and cleans up behind it. A link is taken off the list
@@ -98,6 +123,7 @@ static void *watch(void *arg)
                 port->look_us = QR_MIN(port->look_us, QR_MIN(link->deadline_us, now_us + LOOK_US));
             }
         }
+        look_at_feeds(port, now_us);
         if (port->look_us == never_us) {
             pthread_cond_wait(&port->changed, &port->lock);
         } else {
@@ -195,10 +221,34 @@ static void *begin_request(void *arg, const char *target, struct MHD_Connection 
     return exchange;
 }
 
+static void set_feed(struct quire_port *port, struct link *link, struct qr_feed *feed)
+{
+    QR_LOCKED(&port->lock);
+    link->feed = feed;
+    if (feed && port->feed_look_us == never_us) {
+        port->feed_look_us = qr_thread_mono_us() + FEED_LOOK_US;
+        pthread_cond_signal(&port->changed);
+    }
+}
+
+/* T2: of an answer without an end, each piece has its time, and waiting for the next one has none. */
+static void on_move(void *arg, struct MHD_Connection *connection, size_t bytes)
+{
+    struct link *link = link_of(connection);
+    if (bytes) {
+        give_time(arg, link, bytes);
+    } else {
+        set_deadline(arg, link, never_us);
+    }
+}
+
 static void end_request(void *arg, struct MHD_Connection *connection, void **exchange_at,
                         enum MHD_RequestTerminationCode why QR_UNUSED)
 {
     struct link *link = link_of(connection);
+    if (link && link->feed) {
+        set_feed(arg, link, NULL);
+    }
     if (*exchange_at) {
         qr_exchange_free(*exchange_at);
         *exchange_at = NULL;
@@ -280,6 +330,18 @@ static enum MHD_Result hand_over(struct quire_port *port, struct link *link, str
     return MHD_YES;
 }
 
+static enum MHD_Result send_answer(struct quire_port *port, struct link *link, struct qr_exchange *exchange)
+{
+    const struct quire_response *response = &exchange->response;
+    const long long size = response->pieces ? quire_pieces_size(response->pieces) : (long long)response->body_size;
+    give_time(port, link, (size_t)QR_MAX(size, 0LL));
+    const enum MHD_Result result = qr_exchange_send(exchange);
+    if (exchange->feed && qr_feed_is_endless(exchange->feed)) {
+        set_feed(port, link, exchange->feed);
+    }
+    return result;
+}
+
 /* Called once with the headers, for each piece of the body, at its end, and once more when it was worked on. */
 /* NOLINTNEXTLINE(readability-function-size): the parameters are libmicrohttpd's */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *decoded_path QR_UNUSED,
@@ -301,8 +363,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         return MHD_YES;
     }
     if (exchange->is_called) {
-        give_time(port, link, exchange->response.body_size);
-        return qr_exchange_send(exchange);
+        return send_answer(port, link, exchange);
     }
     return hand_over(port, link, exchange);
 }
@@ -334,6 +395,7 @@ static struct MHD_Daemon *start_daemon(struct quire_port *port, int fd)
 
 static void free_port(struct quire_port *port)
 {
+    qr_feeds_close(&port->front.feeds);
     qr_pool_free(port->pool);
     if (port->daemon) {
         MHD_stop_daemon(port->daemon); /* breaks the connections that are left */
@@ -349,12 +411,16 @@ static void free_port(struct quire_port *port)
 static void init_port(struct quire_port *port, struct quire *quire, const struct quire_port_options *options)
 {
     port->options = *options;
-    port->look_us = never_us;
+    port->look_us = port->feed_look_us = never_us;
     port->front = (struct qr_front){.quire = quire,
                                     .call = options->call ? options->call : quire_request_call,
                                     .log = options->log,
                                     .hosts = {.names = options->hosts},
                                     .body_bytes_max = options->body_bytes_max};
+    port->front.feeds = (struct qr_feeds){.endless_max = options->streams_max,
+                                          .address_max = options->address_streams_max,
+                                          .on_move = on_move,
+                                          .arg = port};
     qr_front_init(&port->front);
     pthread_mutex_init(&port->lock, NULL);
     qr_cond_init(&port->changed);
@@ -366,6 +432,7 @@ static qr_rc start_threads(struct quire_port *port, qr_err *err)
 {
     struct qr_tcp tcp;
     QR_TRY(qr_pool_create(&port->pool, port->options.threads, err));
+    port->front.feeds.pool = port->pool;
     QR_TRY(qr_thread_start(&port->watcher, "quire-deadline", watch, port, err));
     port->has_watcher = true;
     QR_TRY(qr_tcp_listen(port->options.listen, port->options.has_keys, &tcp, err));

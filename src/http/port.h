@@ -4,7 +4,7 @@
  *     meanwhile (http/pool.h). So neither a long call nor a slow client holds up another.
  * T2  Every connection has a deadline at every moment, but while its request is worked on: for the headers, for the body,
  *     for reading the answer, for the next request. Bytes that move give time, at a rate; so a large body is no
- *     trouble, and one byte a second does not keep a connection.
+ *     trouble, and one byte a second does not keep a connection. Who waits for events has none until there is one.
  * T3  Without a key nobody but this machine is listened to. */
 #pragma once
 
@@ -23,6 +23,7 @@ struct quire_port_options {
     bool has_keys;      /* T3 */
     int threads;
     int connections_max, address_connections_max;
+    int streams_max, address_streams_max; /* of answers without an end, in all and for an address; 0 = any number */
     int64_t address_requests_per_s;
     int64_t request_ms, bytes_per_s_min; /* T2 */
     size_t body_bytes_max;

@@ -111,7 +111,8 @@ qr_rc quire_server_start(struct quire *quire, const char *data_dir, struct quire
     server->front = (struct qr_front){.quire = quire,
                                       .call = quire_request_call,
                                       .is_local_owner = true,
-                                      .body_bytes_max = QUIRE_SERVER_BODY_BYTES_MAX};
+                                      .body_bytes_max = QUIRE_SERVER_BODY_BYTES_MAX,
+                                      .feeds.endless_max = QUIRE_SERVER_STREAMS_MAX};
     qr_front_init(&server->front);
     qr_rc rc = qr_listener_open(&server->listener, data_dir, err);
     if (rc == QR_OK) {
@@ -137,6 +138,7 @@ void quire_server_stop(struct quire_server *server)
     }
     qr_listener_hide(&server->listener);
     qr_front_drain(&server->front, QUIRE_SERVER_LAST_ANSWERS_MS);
+    qr_feeds_close(&server->front.feeds);
     MHD_stop_daemon(server->daemon); /* breaks the connections that are left, and waits for their threads */
     free_server(server);
 }

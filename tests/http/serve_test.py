@@ -326,6 +326,34 @@ def test_ranges_of_raw_content():  # HTTP-8
         assert server.call("GET", path, If_None_Match=etag)[0] == 304
 
 
+def test_large_content_is_sent_in_bounded_memory():  # HTTP-9
+    with Server() as server:
+        server.ask(201, "POST", "/api/v1/bases", {"name": "b"})
+        content = bytes(range(256)) * 4096 * 48 + b"!"
+        item = server.ask(202, "POST", "/api/v1/bases/b/uploads?process=manual", form([("a.bin", content)]),
+                          Content_Type=f"multipart/form-data; boundary={BOUNDARY}")["items"][0]
+        path = f"/api/v1/bases/b/items/{item['id']}/raw"
+        before = resident_mb(server.process.pid)
+        status, headers, data = server.call("GET", path)
+        assert status == 200 and headers["Content-Length"] == str(len(content)) and data == content
+        grown = resident_mb(server.process.pid) - before
+        assert grown < 20, grown
+        etag = headers["ETag"]
+        assert server.call("GET", path, If_None_Match=etag)[0] == 304
+        status, headers, data = server.call("GET", path, Range="bytes=7-", If_Range=etag)
+        assert (status, headers["Content-Range"]) == (206, f"bytes 7-{len(content) - 1}/{len(content)}")
+        assert data == content[7:]
+        status, headers, data = server.call("HEAD", path)
+        assert (status, headers["Content-Length"], data) == (200, str(len(content)), b"")
+        for _ in range(5):  # clients that leave in the middle leave nothing open
+            with server.connect() as connection:
+                connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                connection.recv(1000)
+        fds = pathlib.Path(f"/proc/{server.process.pid}/fd")
+        count = len(list(fds.iterdir()))
+        server.wait_for("connections closed", lambda: len(list(fds.iterdir())) < count + 5)
+
+
 # ---- around it ----
 
 def test_requests_have_ids_and_no_secret_is_logged():  # KEY-9

@@ -22,6 +22,9 @@ struct quire {
     int waiting;
     bool may_go;
     int streams; /* that are open */
+
+    struct quire_pieces *pieces; /* all that are open */
+    int published;               /* events */
 };
 
 static struct quire library = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -36,7 +39,7 @@ static void wait_for_leave(struct quire *quire)
     }
 }
 
-static void wait_until_waiting(int count)
+static inline void wait_until_waiting(int count)
 {
     QR_LOCKED(&library.lock);
     while (library.waiting < count) {
@@ -44,7 +47,7 @@ static void wait_until_waiting(int count)
     }
 }
 
-static void give_leave(void)
+static inline void give_leave(void)
 {
     QR_LOCKED(&library.lock);
     library.may_go = true;
@@ -69,6 +72,8 @@ static int answer_with(struct qr_buf *text, int status, struct quire_response *r
     return status;
 }
 
+static struct quire_pieces *open_pieces(const char *target);
+
 int quire_request_call(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response)
 {
     struct qr_buf text;
@@ -90,12 +95,127 @@ int quire_request_call(struct quire *quire, const struct quire_request *request,
     } else {
         qr_buf_add(&text, request->body ? (qr_str){request->body, request->body_size} : QR_STR("-"));
     }
-    return answer_with(&text, strcmp(request->target, "/missing") == 0 ? 404 : 200, ret_response);
+    struct quire_pieces *pieces = request->takes_pieces ? open_pieces(request->target) : NULL;
+    if (pieces) {
+        qr_buf_clear(&text);
+    }
+    (void)answer_with(&text, strcmp(request->target, "/missing") == 0 ? 404 : 200, ret_response);
+    ret_response->pieces = pieces;
+    return ret_response->status;
 }
 
 void quire_response_done(struct quire_response *response)
 {
     qr_free((char *)response->body);
+    quire_pieces_free(response->pieces);
+}
+
+/* ---- answers in pieces: /pieces has 12 MB, /pieces/broken fewer than it says, /feed what is published, /feed/flood no end,
+ * /feed/late publishes while it looks for the last time ---- */
+
+enum { PIECES_BYTES = 12 << 20 };
+
+struct quire_pieces {
+    struct quire_pieces *next;
+    bool is_feed, is_flood, is_broken, is_late;
+    long long left;
+    int seen;
+    void (*wake)(void *arg);
+    void *arg;
+};
+
+static struct quire_pieces *open_pieces(const char *target)
+{
+    if (strncmp(target, "/pieces", strlen("/pieces")) != 0 && strncmp(target, "/feed", strlen("/feed")) != 0) {
+        return NULL;
+    }
+    struct quire_pieces *pieces = qr_alloc_zero(sizeof *pieces);
+    QR_CHECK(pieces);
+    *pieces = (struct quire_pieces){.is_feed = target[1] == 'f',
+                                    .is_flood = strcmp(target, "/feed/flood") == 0,
+                                    .is_late = strcmp(target, "/feed/late") == 0,
+                                    .is_broken = strcmp(target, "/pieces/broken") == 0,
+                                    .left = PIECES_BYTES};
+    QR_LOCKED(&library.lock);
+    pieces->next = library.pieces;
+    library.pieces = pieces;
+    pthread_cond_broadcast(&library.changed);
+    return pieces;
+}
+
+long long quire_pieces_size(const struct quire_pieces *pieces)
+{
+    return pieces->is_feed ? -1 : PIECES_BYTES;
+}
+
+long quire_pieces_read(struct quire_pieces *pieces, char *bytes, size_t size)
+{
+    QR_LOCKED(&library.lock);
+    if (pieces->is_feed && !pieces->is_flood) {
+        if (pieces->seen < library.published) {
+            return snprintf(bytes, size, "event %d\n", ++pieces->seen);
+        }
+        if (pieces->is_late && pieces->wake && pieces->seen == 0) {
+            library.published++;
+            pieces->wake(pieces->arg);
+        }
+        return 0;
+    }
+    if (pieces->is_broken && pieces->left < PIECES_BYTES / 2) {
+        return QUIRE_PIECES_BROKEN;
+    }
+    const size_t len = pieces->is_flood ? size : QR_MIN(size, (size_t)pieces->left);
+    memset(bytes, 'x', len);
+    pieces->left -= (long long)len;
+    return len ? (long)len : QUIRE_PIECES_END;
+}
+
+void quire_pieces_on_wake(struct quire_pieces *pieces, void (*wake)(void *arg), void *arg)
+{
+    QR_LOCKED(&library.lock);
+    pieces->wake = wake;
+    pieces->arg = arg;
+}
+
+void quire_pieces_free(struct quire_pieces *pieces)
+{
+    if (pieces) {
+        QR_LOCKED(&library.lock);
+        struct quire_pieces **at = &library.pieces;
+        while (*at != pieces) {
+            at = &(*at)->next;
+        }
+        *at = pieces->next;
+        pthread_cond_broadcast(&library.changed);
+        qr_free(pieces);
+    }
+}
+
+/* Wakes as the library does: with its lock held. */
+static inline void publish(void)
+{
+    QR_LOCKED(&library.lock);
+    library.published++;
+    for (struct quire_pieces *pieces = library.pieces; pieces; pieces = pieces->next) {
+        if (pieces->wake) {
+            pieces->wake(pieces->arg);
+        }
+    }
+}
+
+static inline void wait_for_pieces(int count)
+{
+    QR_LOCKED(&library.lock);
+    for (;;) {
+        int open = 0;
+        for (const struct quire_pieces *pieces = library.pieces; pieces; pieces = pieces->next) {
+            open++;
+        }
+        if (open == count) {
+            return;
+        }
+        pthread_cond_wait(&library.changed, &library.lock);
+    }
 }
 
 /* ---- streams: /stream counts what comes, /stream/refused does not open ---- */
@@ -154,7 +274,7 @@ int quire_stream_end(struct quire_stream *stream, struct quire_response *ret_res
 /* ---- clients ---- */
 
 /* False when the server has closed. */
-static bool send_bytes(int fd, qr_str bytes)
+static inline bool send_bytes(int fd, qr_str bytes)
 {
     while (bytes.len) {
         const ssize_t sent = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
@@ -168,7 +288,7 @@ static bool send_bytes(int fd, qr_str bytes)
 }
 
 /* The next answer; false when the server closed without a whole one. */
-static bool receive(int fd, struct qr_http_response *ret_response)
+static inline bool receive(int fd, struct qr_http_response *ret_response)
 {
     char chunk[4096];
     qr_http_response_init(ret_response, 16 << 20);
@@ -183,7 +303,7 @@ static bool receive(int fd, struct qr_http_response *ret_response)
     return true;
 }
 
-static void check_answer(int fd, int status, const char *has)
+static inline void check_answer(int fd, int status, const char *has)
 {
     struct qr_http_response response;
     QR_CHECK(receive(fd, &response));
@@ -194,7 +314,7 @@ static void check_answer(int fd, int status, const char *has)
 
 #define HEADERS " HTTP/1.1\r\nHost: localhost\r\n"
 
-static void send_body(int fd, size_t size_bytes)
+static inline void send_body(int fd, size_t size_bytes)
 {
     static char zeros[1 << 20];
     memset(zeros, '0', sizeof zeros);

@@ -382,6 +382,67 @@ QR_TEST(what_is_too_long_for_one_answer_is_taken_in_parts)
     quire_close(quire);
 }
 
+/* All of it is zeros. */
+static int64_t read_pieces(struct quire *quire, const char *target, const char *range, int status, long *ret_end)
+{
+    struct quire_response response;
+    const struct quire_request request = {
+        .method = "GET", .target = target, .range = range, .is_local_owner = 1, .takes_pieces = 1};
+    static char bytes[100000];
+    int64_t size = 0;
+    QR_CHECK_INT(status, quire_request_call(quire, &request, &response));
+    QR_CHECK(response.pieces && response.body_size == 0 && quire_response_header(&response, "ETag"));
+    while ((*ret_end = quire_pieces_read(response.pieces, bytes, sizeof bytes)) > 0) {
+        QR_CHECK(bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)*ret_end - 1) == 0);
+        size += *ret_end;
+    }
+    QR_CHECK(*ret_end != QUIRE_PIECES_END || size == quire_pieces_size(response.pieces));
+    quire_response_done(&response);
+    return size;
+}
+
+QR_TEST(what_is_too_long_for_one_answer_comes_in_pieces_to_whom_takes_them) /* HTTP-9 */
+{
+    enum { SIZE = (9 << 20) + 3 };
+    struct quire *quire = api_open_base(t);
+    char body[512], id[API_ID_SIZE];
+    const char *path = qr_test_path(t, "long.txt");
+    long end;
+    QR_CHECK(creat(path, 0600) >= 0 && truncate(path, SIZE) == 0);
+    snprintf(body, sizeof body, "{\"items\":[{\"type\":\"file\",\"path\":\"%s\"}]}", path);
+    QR_JSON *added = api_call(quire, "POST", API_ITEMS, body, 202);
+    api_keep_id(json_array_get(json_object_get(added, "items"), 0), id);
+    QR_CHECK_INT(SIZE, read_pieces(quire, api_item_path(id, "/raw"), NULL, 200, &end));
+    QR_CHECK_INT(QUIRE_PIECES_END, end);
+    QR_CHECK_INT(SIZE - 5, read_pieces(quire, api_item_path(id, "/raw?offset=5"), NULL, 200, &end));
+    QR_CHECK_INT(6 << 20, read_pieces(quire, api_item_path(id, "/raw"), "bytes=1-6291456", 206, &end));
+    QR_CHECK_INT(QUIRE_PIECES_END, end);
+    quire_close(quire);
+}
+
+QR_TEST(file_that_changes_while_it_is_sent_is_broken_off) /* HTTP-9 */
+{
+    struct quire *quire = api_open_base(t);
+    char body[512], id[API_ID_SIZE], bytes[100];
+    const char *path = qr_test_path(t, "long.txt");
+    struct quire_response response;
+    long got;
+    QR_CHECK(creat(path, 0600) >= 0 && truncate(path, 5 << 20) == 0);
+    snprintf(body, sizeof body, "{\"items\":[{\"type\":\"file\",\"path\":\"%s\"}]}", path);
+    QR_JSON *added = api_call(quire, "POST", API_ITEMS, body, 202);
+    api_keep_id(json_array_get(json_object_get(added, "items"), 0), id);
+    const struct quire_request request = {
+        .method = "GET", .target = api_item_path(id, "/raw"), .is_local_owner = 1, .takes_pieces = 1};
+    QR_CHECK_INT(200, quire_request_call(quire, &request, &response));
+    QR_CHECK(quire_pieces_read(response.pieces, bytes, sizeof bytes) == sizeof bytes);
+    QR_CHECK(truncate(path, 6 << 20) == 0);
+    while ((got = quire_pieces_read(response.pieces, bytes, sizeof bytes)) > 0) {
+    }
+    QR_CHECK_INT(QUIRE_PIECES_BROKEN, got);
+    quire_response_done(&response);
+    quire_close(quire);
+}
+
 QR_TEST(a_folder_has_no_bytes_and_lists_can_be_sorted)
 {
     struct quire *quire = api_open_base(t);
