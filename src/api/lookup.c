@@ -6,6 +6,7 @@ enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 200 };
 qr_rc qr_check_name(const char *name, qr_err *err)
 {
     const size_t len = strlen(name);
+    qr_uuid id;
     if (len == 0 || len > QR_BASE_NAME_BYTES_MAX) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "name has 1 to %d bytes", (int)QR_BASE_NAME_BYTES_MAX);
     }
@@ -13,6 +14,9 @@ qr_rc qr_check_name(const char *name, qr_err *err)
         if ((unsigned char)*at < ' ' || *at == 0x7f || *at == '/') {
             return qr_fail(err, QR_CODE_INVALID_VALUE, "name has no slash and no control characters");
         }
+    }
+    if (qr_uuid_parse(qr_str_of(name), &id)) { /* once that one is gone, who asks for it would get this one */
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "name has the form of an id");
     }
     return QR_OK;
 }

@@ -24,6 +24,7 @@ QR_TEST(a_base_with_a_bad_name_or_bad_settings_is_not_made)
                                          "{\"name\":3}",
                                          "{\"name\":\"a/b\"}",
                                          "{\"name\":\"a\\nb\"}",
+                                         "{\"name\":\"01a1e0df-174f-7000-8a52-d0d839cb8816\"}",
                                          "{\"name\":\"a\",\"settings\":[]}",
                                          "{\"name\":\"a\",\"settings\":{\"chunking\":{\"size_tokens\":-1}}}"};
     for (size_t i = 0; i < QR_COUNT(bodies); i++) {
