@@ -1,10 +1,12 @@
-/* What is this machine's: paths, programs, variables. A key is somebody elsewhere, who must reach none of them through us. */
+/* What is this machine's: paths, programs, variables, and what can be reached from it. A key is somebody elsewhere, who must reach
+ * none of them through us. */
 #include "api/access.h"
 
 #include "api/router.h"
 
 #include <limits.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /* ---- paths ---- */
 
@@ -71,6 +73,39 @@ static const struct {
     {"api_key_env", QR_RIGHT_ADMIN},  /* a variable whose content is sent */
 };
 
+/* What stands between "//" and the path, with its port. */
+static qr_str host_of(qr_str url)
+{
+    while (url.len && !qr_str_starts_with(url, QR_STR("//"))) {
+        url = (qr_str){url.ptr + 1, url.len - 1};
+    }
+    url = url.len ? (qr_str){url.ptr + 2, url.len - 2} : url;
+    return qr_str_split(&url, '/');
+}
+
+/* Listed with its port, or without one: then at any. */
+static bool is_listed(qr_str host, qr_str list)
+{
+    while (list.len) {
+        const qr_str name = qr_str_trim(qr_str_split(&list, ','));
+        const bool begins = name.len && name.len <= host.len && strncasecmp(host.ptr, name.ptr, name.len) == 0;
+        if (begins && (name.len == host.len || host.ptr[name.len] == ':')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An address in settings is asked by us, from where we stand. One that stays was somebody else's decision. */
+static enum qr_right needed_for_address(const json_t *old, const json_t *object, qr_str hosts)
+{
+    const json_t *url = json_object_get(object, "url");
+    if (!json_is_string(url) || json_equal(url, json_object_get(old, "url"))) {
+        return QR_RIGHT_OPEN;
+    }
+    return is_listed(host_of(qr_str_of(json_string_value(url))), hosts) ? QR_RIGHT_OPEN : QR_RIGHT_ADMIN;
+}
+
 static enum qr_right needed_for(const json_t *object)
 {
     enum qr_right needed = QR_RIGHT_OPEN;
@@ -84,18 +119,19 @@ static enum qr_right needed_for(const json_t *object)
 
 /* An object with such a field stays as it is, or somebody who may changes it: a key that stays and is sent to another address
  * would be no better. */
-static enum qr_right needed_for_change(const json_t *old, const json_t *new_settings)
+static enum qr_right needed_for_change(const json_t *old, const json_t *new_settings, qr_str hosts)
 {
     const char *name;
     json_t *value;
     if (json_equal(old, new_settings)) {
         return QR_RIGHT_OPEN;
     }
-    enum qr_right needed = needed_for(new_settings);
+    const enum qr_right for_address = needed_for_address(old, new_settings, hosts);
+    enum qr_right needed = QR_MAX(needed_for(new_settings), for_address);
     json_object_foreach((json_t *)new_settings, name, value)
     {
         if (json_is_object(value)) { /* as deep as settings are, which was checked */
-            const enum qr_right inside = needed_for_change(json_object_get(old, name), value);
+            const enum qr_right inside = needed_for_change(json_object_get(old, name), value, hosts);
             needed = QR_MAX(needed, inside);
         }
     }
@@ -105,12 +141,14 @@ static enum qr_right needed_for_change(const json_t *old, const json_t *new_sett
 qr_rc qr_access_check_settings(const struct qr_request *request, const json_t *old, const json_t *new_settings,
                                qr_err *err)
 {
-    const enum qr_right needed = needed_for_change(old, new_settings);
+    const qr_str hosts = qr_str_of(qr_config_text(&request->quire->config, QR_CONFIG_SERVER_SERVICE_HOSTS));
+    const enum qr_right needed = needed_for_change(old, new_settings, hosts);
     if (request->caller.right >= needed) {
         return QR_OK;
     }
     return qr_fail(err, QR_CODE_FORBIDDEN,
                    needed == QR_RIGHT_LOCAL
                        ? "settings with argv or api_key_file are changed by the local owner of the server only"
-                       : "settings with api_key_env are changed with an admin key only");
+                       : "settings with api_key_env, and a url whose host server.service_hosts does not list, are "
+                         "changed with an admin key only");
 }

@@ -50,6 +50,8 @@ QR_KEY_TEXT(SERVER_LISTEN, "server.listen", "127.0.0.1:7700", "ADDRESS:PORT, as 
     "Where `quire serve` takes requests, beside the socket in the data folder. Port 0 is any that is free; which one is printed. Also --listen.")
 QR_KEY_TEXT(SERVER_HOSTS, "server.hosts", "-", "names separated by commas, - for none",
     "The names that the server goes by, as browsers write them into Host. On a loopback address others than localhost are refused unless they are listed here; elsewhere any is taken when the list is empty.")
+QR_KEY_TEXT(SERVER_SERVICE_HOSTS, "server.service_hosts", "-", "names separated by commas, with a port or without, - for none",
+    "Servers whose address (url) the owner of a base may put into its settings, as in models.example or 10.0.0.5:8080. An admin key may name any.")
 QR_KEY_INTEGER(SERVER_THREADS, "server.threads", 16, 1, 256, "",
     "So many requests are worked on at once; others wait for their turn.")
 QR_KEY_INTEGER(SERVER_CONNECTIONS, "server.connections", 1024, 4, 65536, "",

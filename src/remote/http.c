@@ -10,10 +10,13 @@
 #include "remote/endpoint_internal.h"
 #include "remote/refusal.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -41,7 +44,7 @@ struct transfer {
     curl_mime *mime;
     struct qr_buf url;
     size_t answer_bytes_max;
-    bool is_too_long, is_out_of_memory;
+    bool is_too_long, is_out_of_memory, is_link_local;
     char error[CURL_ERROR_SIZE];
 };
 
@@ -106,6 +109,35 @@ static void give_connection(struct qr_endpoint *endpoint, struct qr_connection *
         }
     }
     free_connection(connection);
+}
+
+/* ---- connecting ---- */
+
+/* Whether it is of this link only: there clouds keep the machine's credentials, open to whoever asks from the machine. */
+static bool is_link_local(const struct curl_sockaddr *address)
+{
+    if (address->family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)&address->addr;
+        return ntohl(v4->sin_addr.s_addr) >> 16 == 0xA9FE; /* 169.254 */
+    }
+    if (address->family == AF_INET6) {
+        const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)&address->addr)->sin6_addr;
+        static const unsigned char aws[16] = {0xFD, 0x00, 0x0E, 0xC2, [14] = 0x02, [15] = 0x54};
+        const bool is_mapped = IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 169 && v6->s6_addr[13] == 254;
+        return is_mapped || IN6_IS_ADDR_LINKLOCAL(v6) || memcmp(v6->s6_addr, aws, sizeof aws) == 0;
+    }
+    return false;
+}
+
+/* Here, since a name may be resolved to anything at any time. */
+static curl_socket_t open_socket(void *arg, curlsocktype purpose QR_UNUSED, struct curl_sockaddr *address)
+{
+    struct transfer *transfer = arg;
+    if (is_link_local(address)) {
+        transfer->is_link_local = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 /* ---- receiving ---- */
@@ -230,6 +262,8 @@ static qr_rc prepare(struct transfer *transfer, CURL *easy, int64_t timeout_ms, 
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a cancel does not wait for the resolver */
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)QR_MIN(timeout_ms, (int64_t)CONNECT_MS_MAX));
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_S_MAX);
     curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "quire/" QUIRE_VERSION);
@@ -300,6 +334,9 @@ static qr_rc fail_transfer(const struct transfer *transfer, CURLcode failed, qr_
     }
     if (failed == CURLE_ABORTED_BY_CALLBACK) {
         return qr_fail(err, QR_CODE_CANCELLED, "cancelled");
+    }
+    if (transfer->is_link_local) {
+        return qr_fail(err, QR_CODE_UNAVAILABLE, "%s has a link-local address, and those are not asked", url);
     }
     char words[CURL_ERROR_SIZE];
     snprintf(words, sizeof words, "%s", transfer->error[0] ? transfer->error : curl_easy_strerror(failed));

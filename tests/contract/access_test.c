@@ -31,6 +31,7 @@ static void open_world(struct world *world, struct qr_test *t, const char *impor
     const struct qr_config_flag settings[] = {
         {"test", QR_STR("data.dir"), qr_str_of(qr_test_path(t, "data"))},
         {"test", QR_STR("server.import_roots"), qr_str_of(import_roots)},
+        {"test", QR_STR("server.service_hosts"), QR_STR("listed.example, 10.0.0.5:8080")},
         {"test", QR_STR("database.url"),
          qr_str_of(qr_test_on_postgres(t) ? qr_test_db_options(t, NULL, 0).url : "sqlite")},
     };
@@ -526,6 +527,61 @@ QR_DB_TEST(settings_that_name_programs_or_keys_are_not_an_owners) /* KEY-7 */
     check(&world, ADMIN, "PATCH", path, file, 403, "api_key_file");
     check(&world, OWNER, "PATCH", path, "{\"settings\":{\"chunking\":{\"size_tokens\":200}}}", 200, "200"); /* stays */
     check(&world, OWNER, "PATCH", path, "{\"settings\":{\"retrieval\":null}}", 200, "\"settings\""); /* harmless */
+    close_world(&world);
+}
+
+/* Where an address may stand. */
+static const struct place {
+    const char *before, *behind;
+} places[] = {
+    {"{\"settings\":{\"retrieval\":{\"rerank\":{\"provider\":\"jina\",\"model\":\"m\",\"url\":\"", "\"}}}}"},
+    {"{\"settings\":{\"embedding\":{\"provider\":\"openai\",\"model\":\"m\",\"url\":\"", "\"}}}"},
+    {"{\"settings\":{\"assets\":{\"analysis\":\"vision\",\"vision\":{\"model\":\"m\",\"url\":\"", "\"}}}}"},
+    {"{\"settings\":{\"file_processor\":{\"kind\":\"docling\",\"extensions\":[\"pdf\"],\"url\":\"", "\"}}}"},
+};
+
+static void check_address(const struct world *world, enum who who, const struct place *place, const char *url,
+                          int status)
+{
+    char body[512];
+    snprintf(body, sizeof body, "%s%s%s", place->before, url, place->behind);
+    check(world, who, "PATCH", "/api/v1/bases/b", body, status, status == 200 ? url : "server.service_hosts");
+}
+
+QR_DB_TEST(an_owner_names_only_servers_that_are_listed) /* KEY-10 */
+{
+    struct world world;
+    open_world(&world, t, "none");
+    fill_world(&world);
+    for (size_t i = 0; i < QR_COUNT(places); i++) {
+        check_address(&world, OWNER, &places[i], "http://169.254.169.254/latest", 403);
+        check_address(&world, OWNER, &places[i], "http://listed.example.evil/v1", 403);
+        check_address(&world, OWNER, &places[i], "http://10.0.0.5:8081/v1", 403);
+        check_address(&world, OWNER, &places[i], "http://10.0.0.5/v1", 403);
+        check_address(&world, OWNER, &places[i], "https://Listed.example/v1", 200);
+        check_address(&world, OWNER, &places[i], "http://listed.example:9000/v1", 200);
+        check_address(&world, OWNER, &places[i], "http://10.0.0.5:8080/v1", 200);
+        check_address(&world, ADMIN, &places[i], "http://localhost:1/v1", 200);
+        check_address(&world, OWNER, &places[i], "http://localhost:2/v1", 403);
+        check_address(&world, OWNER, &places[i], "http://localhost:1/v1", 200); /* as it is */
+    }
+    check(&world, OWNER, "PATCH", "/api/v1/bases/b", "{\"settings\":{\"embedding\":{\"model\":\"n\"}}}", 200, "\"n\"");
+    check(&world, OWNER, "PATCH", "/api/v1/bases/b", "{\"settings\":{\"embedding\":{\"url\":null}}}", 200, "settings");
+    close_world(&world);
+}
+
+QR_DB_TEST(an_owner_may_use_a_model_whose_server_an_admin_has_named) /* KEY-10 */
+{
+    struct world world;
+    open_world(&world, t, "none");
+    fill_world(&world);
+    check(&world, ADMIN, "POST", "/api/v1/models",
+          "{\"name\":\"ours\",\"embedding\":{\"provider\":\"openai\",\"model\":\"m\",\"url\":\"http://10.1.1.1/v1\"}}",
+          201, "ours");
+    check(&world, OWNER, "PATCH", "/api/v1/bases/b", "{\"model\":\"ours\"}", 200, "10.1.1.1");
+    check(&world, OWNER, "PATCH", "/api/v1/bases/b",
+          "{\"model\":\"ours\",\"settings\":{\"embedding\":{\"url\":\"http://10.1.1.2/v1\"}}}", 403,
+          "server.service_hosts");
     close_world(&world);
 }
 

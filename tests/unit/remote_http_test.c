@@ -382,6 +382,23 @@ QR_TEST(nobody_there_and_no_tls_are_unavailable)
     close_endpoint(&fixture);
 }
 
+QR_TEST(a_link_local_address_is_not_connected_to) /* KEY-10 */
+{
+    static const char *const urls[] = {"http://169.254.169.254/v1", "http://[::ffff:169.254.169.254]/v1",
+                                       "http://[fe80::1]/v1", "http://[fd00:ec2::254]/v1"};
+    setenv("no_proxy", "*", 1);
+    for (size_t i = 0; i < QR_COUNT(urls); i++) {
+        struct fixture fixture = {0};
+        struct qr_remote_answer answer = {0};
+        qr_err err;
+        open_endpoint(&fixture, &(struct qr_endpoint_options){.url = urls[i], .timeout_ms = 20000});
+        QR_CHECK_CODE(QR_CODE_UNAVAILABLE, embed(&fixture, &answer, &err));
+        QR_CHECK_HAS("link-local", err.msg);
+        qr_remote_answer_done(&answer);
+        close_endpoint(&fixture);
+    }
+}
+
 QR_TEST(a_proxy_of_the_environment_is_used)
 {
     struct fixture fixture;
