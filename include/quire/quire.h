@@ -59,6 +59,11 @@ struct quire_options {
  * `data_locked`. Returns 0, or error->status; *ret_quire is set only on success. `error` may be NULL. */
 int quire_open(const struct quire_options *options, struct quire **ret_quire, struct quire_error *error);
 
+/* Takes other settings than it was opened with: those that CONFIG.md says take effect at a reload, for the next request. All are
+ * given, as for quire_open; what is left out gets its default, and what cannot change stays. The first that is wrong is the
+ * error, and then nothing changes. One thread at a time. Returns 0, or error->status. `error` may be NULL. */
+int quire_reload(struct quire *quire, const struct quire_setting *settings, size_t count, struct quire_error *error);
+
 /* Waits for what is being written. No call may be running or follow. NULL is fine. */
 void quire_close(struct quire *quire);
 

@@ -57,7 +57,7 @@ qr_rc qr_access_check_path(const struct qr_request *request, qr_str path, qr_err
     memcpy(text, path.ptr, path.len);
     text[path.len] = '\0';
     QR_CLEANUP(free_path) char *resolved = realpath(text, NULL);
-    const qr_str roots = qr_str_of(qr_config_text(&request->quire->config, QR_CONFIG_SERVER_IMPORT_ROOTS));
+    const qr_str roots = qr_str_of(qr_config_text(qr_instance_config(request->quire), QR_CONFIG_SERVER_IMPORT_ROOTS));
     return resolved && is_below_a_root(qr_str_of(resolved), roots) ? QR_OK : refuse_path(err);
 }
 
@@ -141,7 +141,7 @@ static enum qr_right needed_for_change(const json_t *old, const json_t *new_sett
 qr_rc qr_access_check_settings(const struct qr_request *request, const json_t *old, const json_t *new_settings,
                                qr_err *err)
 {
-    const qr_str hosts = qr_str_of(qr_config_text(&request->quire->config, QR_CONFIG_SERVER_SERVICE_HOSTS));
+    const qr_str hosts = qr_str_of(qr_config_text(qr_instance_config(request->quire), QR_CONFIG_SERVER_SERVICE_HOSTS));
     const enum qr_right needed = needed_for_change(old, new_settings, hosts);
     if (request->caller.right >= needed) {
         return QR_OK;

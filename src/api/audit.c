@@ -174,7 +174,7 @@ void qr_audit_note(const struct qr_request *request, const struct qr_route *rout
     }
     const uint64_t lost = atomic_exchange(&quire->audit_lost, 0);
     QR_JSON *line = line_json(request, reply, lost);
-    snprintf(log.path, sizeof log.path, "%s/audit.log", qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
+    snprintf(log.path, sizeof log.path, "%s/audit.log", qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR));
     const bool is_made = line && qr_json_write(line, &text, NULL) == QR_OK;
     qr_buf_add_char(&text, '\n');
     if (!is_made || text.failed != QR_CODE_NONE || !append(&log, qr_buf_str(&text))) {

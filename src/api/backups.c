@@ -10,7 +10,7 @@ static qr_rc default_path(const struct quire *quire, struct qr_buf *out, qr_err 
 {
     char now[QR_TIME_TEXT_SIZE];
     qr_time_format(qr_clock_wall_ms(quire->clock), now);
-    qr_buf_printf(out, "%s/backups", qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
+    qr_buf_printf(out, "%s/backups", qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR));
     QR_TRY(qr_buf_check(out, err));
     QR_TRY(qr_fs_make_dirs(quire->io, out->data, 0700, err));
     qr_buf_printf(out, "/%s", now);

@@ -48,7 +48,7 @@ static qr_rc load_cache_json(struct quire *quire, json_t **ret_json, qr_err *err
     const int64_t misses = view.count.misses + atomic_load(&quire->counts.misses);
     *ret_json = json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "entries", (json_int_t)view.totals.count, "bytes",
                           (json_int_t)view.totals.size_bytes, "limit_bytes",
-                          (json_int_t)qr_config_number(&quire->config, QR_CONFIG_CACHE_VECTOR_LIMIT), "hits",
+                          (json_int_t)qr_config_number(qr_instance_config(quire), QR_CONFIG_CACHE_VECTOR_LIMIT), "hits",
                           (json_int_t)hits, "misses", (json_int_t)misses, "pruning", pruning_json(&view.round),
                           "last_prune", last_json(&view.round));
     return *ret_json ? QR_OK : qr_answer_out_of_memory(err);
@@ -65,7 +65,7 @@ qr_rc qr_route_cache_show(const struct qr_request *request, struct qr_reply *rep
 static qr_rc read_size(const struct qr_request *request, int64_t *ret_bytes, qr_err *err)
 {
     const json_t *to_bytes = json_object_get(request->body, "to_bytes");
-    *ret_bytes = qr_config_number(&request->quire->config, QR_CONFIG_CACHE_VECTOR_LIMIT);
+    *ret_bytes = qr_config_number(qr_instance_config(request->quire), QR_CONFIG_CACHE_VECTOR_LIMIT);
     if (!to_bytes) {
         return QR_OK;
     }
@@ -86,7 +86,8 @@ qr_rc qr_route_cache_prune(const struct qr_request *request, struct qr_reply *re
     if (!pruning) {
         return qr_answer_out_of_memory(err);
     }
-    qr_pruning_init(pruning, quire->db, quire->index, qr_config_number(&quire->config, QR_CONFIG_CACHE_VECTOR_LIMIT));
+    qr_pruning_init(pruning, quire->db, quire->index,
+                    qr_config_number(qr_instance_config(quire), QR_CONFIG_CACHE_VECTOR_LIMIT));
     QR_TRY(qr_prune(pruning, to_bytes, &round, err));
     QR_TRY(load_cache_json(quire, &cache, err));
     return qr_reply_with(reply, 200,

@@ -25,7 +25,55 @@ _Static_assert(DEFAULT_DATABASE_WAL_HARD_LIMIT == (int)QR_DB_WAL_HARD_BYTES, "da
 
 static bool uses_sqlite(const struct quire *quire)
 {
-    return strcmp(qr_config_text(&quire->config, QR_CONFIG_DATABASE_URL), "sqlite") == 0;
+    return strcmp(qr_config_text(qr_instance_config(quire), QR_CONFIG_DATABASE_URL), "sqlite") == 0;
+}
+
+/* ---- settings ---- */
+
+/* NULL = out of memory. */
+static struct qr_instance_settings *create_settings(struct qr_instance_settings *before)
+{
+    struct qr_instance_settings *settings = qr_alloc_zero(sizeof *settings);
+    if (settings) {
+        qr_config_init(&settings->config);
+        settings->before = before;
+    }
+    return settings;
+}
+
+/* Returns the one before it. */
+static struct qr_instance_settings *free_newest(struct qr_instance_settings *settings)
+{
+    struct qr_instance_settings *before = settings->before;
+    qr_config_done(&settings->config);
+    qr_free(settings);
+    return before;
+}
+
+static void free_settings(struct quire *quire)
+{
+    for (struct qr_instance_settings *settings = quire->settings; settings;) {
+        settings = free_newest(settings);
+    }
+}
+
+qr_rc qr_instance_reload(struct quire *quire, const struct qr_config_flag *settings, size_t count, qr_err *err)
+{
+    const struct qr_config_inputs inputs = {.io = quire->io, .flags = settings, .flag_count = count};
+    struct qr_instance_settings *next = create_settings(quire->settings);
+    if (!next) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the settings");
+    }
+    qr_rc rc = qr_config_load(&next->config, &inputs, err);
+    if (rc == QR_OK) {
+        rc = qr_config_keep_fixed(&next->config, &next->before->config, err);
+    }
+    if (rc != QR_OK || qr_config_equal(&next->config, &next->before->config)) {
+        (void)free_newest(next);
+        return rc;
+    }
+    quire->settings = next;
+    return QR_OK;
 }
 
 /* ---- folder and lock ---- */
@@ -33,7 +81,7 @@ static bool uses_sqlite(const struct quire *quire)
 static qr_rc make_folder(const struct quire *quire, qr_err *err)
 {
     enum { PATH_BYTES_MAX = 480 }; /* SQLite's paths end at 512, the names of its files included */
-    const char *path = qr_config_text(&quire->config, QR_CONFIG_DATA_DIR);
+    const char *path = qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR);
     if (strlen(path) > PATH_BYTES_MAX) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "the path of the data folder has %zu bytes; at most %d are allowed",
                        strlen(path), (int)PATH_BYTES_MAX);
@@ -48,7 +96,7 @@ static qr_rc make_folder(const struct quire *quire, qr_err *err)
 static qr_rc take_lock(struct quire *quire, const char *program, qr_err *err)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
-    qr_buf_printf(&path, "%s/quire.lock", qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
+    qr_buf_printf(&path, "%s/quire.lock", qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR));
     QR_TRY(qr_buf_check(&path, err));
     return qr_file_lock_take(&quire->lock, quire->io, quire->clock, path.data, program, err);
 }
@@ -57,7 +105,7 @@ static qr_rc take_lock(struct quire *quire, const char *program, qr_err *err)
 
 static qr_rc open_database(struct quire *quire, const struct qr_instance_options *options, qr_err *err)
 {
-    const struct qr_config *config = &quire->config;
+    const struct qr_config *config = qr_instance_config(quire);
     QR_CLEANUP(qr_buf_done) struct qr_buf url = {0};
     if (uses_sqlite(quire)) {
         qr_buf_printf(&url, "sqlite:%s/quire.db", qr_config_text(config, QR_CONFIG_DATA_DIR));
@@ -136,7 +184,7 @@ static qr_rc load_identity(struct quire *quire, qr_err *err)
 static qr_rc folder_below(const struct quire *quire, const char *name, char **ret_path, qr_err *err)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
-    qr_buf_printf(&path, "%s/%s", qr_config_text(&quire->config, QR_CONFIG_DATA_DIR), name);
+    qr_buf_printf(&path, "%s/%s", qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR), name);
     QR_TRY(qr_buf_check(&path, err));
     QR_TRY(qr_fs_make_dirs(quire->io, path.data, 0700, err));
     *ret_path = qr_buf_take(&path, NULL);
@@ -153,7 +201,7 @@ static qr_rc open_stores(struct quire *quire, const struct qr_instance_options *
     quire->artifacts = (struct qr_artifacts){.dir = quire->artifact_dir, .io = options->io};
     QR_TRY(qr_artifacts_settle_left(&quire->artifacts, quire->db, err));
     quire->workflow = (struct qr_workflow){.db = quire->db, .ids = &quire->ids, .artifacts = &quire->artifacts};
-    const int64_t vector_memory = qr_config_number(&quire->config, QR_CONFIG_SEARCH_VECTOR_MEMORY);
+    const int64_t vector_memory = qr_config_number(qr_instance_config(quire), QR_CONFIG_SEARCH_VECTOR_MEMORY);
     const struct qr_index_options index_options = {.dir = quire->index_dir,
                                                    .main_db = quire->db,
                                                    .vector_bytes_max = vector_memory ? vector_memory : -1,
@@ -177,12 +225,12 @@ static qr_rc open_parts(struct quire *quire, const struct qr_instance_options *o
 {
     const struct qr_config_inputs inputs = {
         .io = quire->io, .flags = options->settings, .flag_count = options->setting_count};
-    QR_TRY(qr_config_load(&quire->config, &inputs, err));
+    QR_TRY(qr_config_load(&quire->settings->config, &inputs, err));
     QR_TRY(make_folder(quire, err));
     if (uses_sqlite(quire)) {
         QR_TRY(take_lock(quire, options->program, err));
-        qr_fs_sweep(quire->io, qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
-        qr_backup_sweep(qr_config_text(&quire->config, QR_CONFIG_DATA_DIR));
+        qr_fs_sweep(quire->io, qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR));
+        qr_backup_sweep(qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR));
     }
     QR_TRY(open_database(quire, options, err));
     QR_TRY(load_identity(quire, err));
@@ -192,10 +240,13 @@ static qr_rc open_parts(struct quire *quire, const struct qr_instance_options *o
 qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_options *options, qr_err *err)
 {
     struct quire *quire = qr_alloc_zero(sizeof *quire);
-    if (!quire) {
+    struct qr_instance_settings *settings = create_settings(NULL);
+    if (!quire || !settings) {
+        qr_free(quire);
+        qr_free(settings);
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while opening the data folder");
     }
-    qr_config_init(&quire->config);
+    quire->settings = settings;
     quire->io = options->io ? options->io : qr_io_system();
     quire->clock = options->clock ? options->clock : qr_clock_system();
     quire->rand = options->rand ? options->rand : qr_rand_system();
@@ -235,6 +286,6 @@ void qr_instance_close(struct quire *quire)
     qr_mutex_done(&quire->work_lock);
     qr_meter_done(&quire->meter);
     qr_health_done(&quire->health);
-    qr_config_done(&quire->config);
+    free_settings(quire);
     qr_free(quire);
 }

@@ -17,8 +17,15 @@
 
 #include <stdatomic.h>
 
-struct quire {
+/* What is configured. One that was replaced stays until the end, since requests may still look at it; that happens only when
+ * somebody has changed something. */
+struct qr_instance_settings {
     struct qr_config config;
+    struct qr_instance_settings *before;
+};
+
+struct quire {
+    _Atomic(struct qr_instance_settings *) settings; /* never NULL once it is open; by qr_instance_config */
     const struct qr_io *io;
     const struct qr_clock *clock;
     struct qr_rand *rand;
@@ -57,3 +64,12 @@ struct qr_instance_options {
  */
 qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_options *options, qr_err *err);
 void qr_instance_close(struct quire *quire);
+
+/* For one look: what is asked for twice may have changed between. */
+static inline const struct qr_config *qr_instance_config(const struct quire *quire)
+{
+    return &quire->settings->config;
+}
+/* Takes those of the settings that can change while it is open (enum qr_config_when). All of them must be good, also those
+ * that are not taken. One thread at a time. */
+qr_rc qr_instance_reload(struct quire *quire, const struct qr_config_flag *settings, size_t count, qr_err *err);

@@ -26,21 +26,30 @@ static void tell_error(const qr_err *err, struct quire_error *ret_error)
     memcpy(ret_error->message, err->msg, sizeof err->msg);
 }
 
+/* The settings as the inside takes them, the data folder last; NULL = out of memory. */
+static struct qr_config_flag *flags_of(const char *data_dir, const struct quire_setting *settings, size_t count)
+{
+    struct qr_config_flag *flags = qr_alloc_array(count + 1, sizeof *flags);
+    for (size_t i = 0; flags && i < count; i++) {
+        flags[i] = (struct qr_config_flag){"setting", qr_str_of(settings[i].key), qr_str_of(settings[i].value)};
+    }
+    if (flags) {
+        flags[count] = (struct qr_config_flag){"data_dir", QR_STR("data.dir"), qr_str_of(data_dir)};
+    }
+    return flags;
+}
+
 static qr_rc open_with(const struct quire_options *options, struct quire **ret_quire, qr_err *err)
 {
     if (!options->data_dir) {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "data_dir is required: the folder that holds the data");
     }
     const size_t count = options->setting_count;
-    QR_CLEANUP(qr_free_ptr) struct qr_config_flag *flags = qr_alloc_array(count + 1, sizeof *flags);
+    QR_CLEANUP(qr_free_ptr)
+    struct qr_config_flag *flags = flags_of(options->data_dir, options->settings, count);
     if (!flags) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while opening the data folder");
     }
-    for (size_t i = 0; i < count; i++) {
-        const struct quire_setting *setting = &options->settings[i];
-        flags[i] = (struct qr_config_flag){"setting", qr_str_of(setting->key), qr_str_of(setting->value)};
-    }
-    flags[count] = (struct qr_config_flag){"data_dir", QR_STR("data.dir"), qr_str_of(options->data_dir)};
     const struct qr_instance_options instance_options = {
         .settings = flags, .setting_count = count + 1, .program = options->program ? options->program : "quire"};
     return qr_instance_open(ret_quire, &instance_options, err);
@@ -61,6 +70,27 @@ int quire_open(const struct quire_options *options, struct quire **ret_quire, st
 void quire_close(struct quire *quire)
 {
     qr_instance_close(quire);
+}
+
+static qr_rc reload_with(struct quire *quire, const struct quire_setting *settings, size_t count, qr_err *err)
+{
+    QR_CLEANUP(qr_free_ptr)
+    struct qr_config_flag *flags =
+        flags_of(qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR), settings, count);
+    return flags ? qr_instance_reload(quire, flags, count + 1, err)
+                 : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the settings");
+}
+
+int quire_reload(struct quire *quire, const struct quire_setting *settings, size_t count, struct quire_error *error)
+{
+    qr_err err = {0};
+    if (reload_with(quire, settings, count, &err) == QR_OK) {
+        return 0;
+    }
+    if (error) {
+        tell_error(&err, error);
+    }
+    return qr_code_info(err.code)->http_status;
 }
 
 int quire_start_work(struct quire *quire, struct quire_error *error)

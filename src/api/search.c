@@ -285,7 +285,8 @@ static qr_rc search_bases(struct call *call, struct qr_reply *reply, qr_err *err
                                .bases = bases,
                                .base_count = call->count,
                                .clock = quire->clock,
-                               .model_wait_ms = qr_config_number(&quire->config, QR_CONFIG_SEARCH_MODEL_WAIT_MS)};
+                               .model_wait_ms =
+                                   qr_config_number(qr_instance_config(quire), QR_CONFIG_SEARCH_MODEL_WAIT_MS)};
     struct qr_settings defaults;
     struct qr_search_answer answer;
     bool with_reasons = false;

@@ -80,7 +80,7 @@ static qr_rc take_bytes(void *arg, qr_str bytes, qr_err *err)
         return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "on PostgreSQL an upload has at most %d MB",
                        QR_UPLOAD_MEMORY_BYTES_MAX >> 20);
     }
-    const int64_t limit = qr_config_number(&upload->quire->config, QR_CONFIG_SERVER_UPLOAD_LIMIT);
+    const int64_t limit = qr_config_number(qr_instance_config(upload->quire), QR_CONFIG_SERVER_UPLOAD_LIMIT);
     if (upload->size_bytes > limit) {
         return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "an upload has at most %lld bytes", (long long)limit);
     }

@@ -90,7 +90,7 @@ static qr_rc start_beat(struct qr_work *work, qr_err *err)
     qr_recovery_tasks(&work->recovery, work->tasks);
     work->tasks[QR_RECOVERY_TASKS] = qr_store_look_task(&work->store_look);
     qr_pruning_init(&work->pruning, quire->db, quire->index,
-                    qr_config_number(&quire->config, QR_CONFIG_CACHE_VECTOR_LIMIT));
+                    qr_config_number(qr_instance_config(quire), QR_CONFIG_CACHE_VECTOR_LIMIT));
     work->tasks[QR_RECOVERY_TASKS + 1] = qr_prune_task(&work->pruning);
     work->refused_look.quire = quire;
     work->tasks[QR_RECOVERY_TASKS + 2] = qr_refused_task(&work->refused_look);
@@ -112,11 +112,11 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
     /* they wait for a server, or for one batch that all share; on PostgreSQL each has a connection meanwhile now and then */
     const int embedders = is_alone ? EMBEDDERS : QR_MIN(cores + 1, EMBEDDERS);
     name_worker(work);
-    QR_TRY(
-        qr_reader_open(&work->reader,
-                       &(struct qr_reader_options){.program = qr_config_text(&quire->config, QR_CONFIG_READER_PROGRAM),
-                                                   .count_max = converters},
-                       err));
+    QR_TRY(qr_reader_open(
+        &work->reader,
+        &(struct qr_reader_options){.program = qr_config_text(qr_instance_config(quire), QR_CONFIG_READER_PROGRAM),
+                                    .count_max = converters},
+        err));
     work->context = (struct qr_handler_context){.db = quire->db,
                                                 .ids = &quire->ids,
                                                 .index = quire->index,

@@ -72,8 +72,9 @@ static qr_rc check_value(struct qr_config *config, const struct qr_config_inputs
         return QR_OK;
     }
     QR_TRY(expand_path(config, inputs, &value->text, err));
-    if (value->source == QR_SOURCE_FILE && value->text[0] != '/') {
-        /* a file has no current folder: the value would mean another place with every call */
+    if (value->source == QR_SOURCE_FILE && value->text[0] != '/' && strcmp(value->text, key->text) != 0) {
+        /* a file has no current folder: the value would mean another place with every call. The default is no place:
+         * "none" */
         return qr_fail(err, QR_CODE_INVALID_VALUE, "%s = \"%s\" is not allowed; in a file a path begins with / or ~/",
                        key->name, value->text);
     }
@@ -309,6 +310,23 @@ static qr_rc check_wal_limits(const struct qr_config *config, qr_err *err)
                    hard->text, origin_or_default(hard), soft->text, origin_or_default(soft));
 }
 
+static bool is_none(const struct qr_config *config, enum qr_config_id id)
+{
+    return strcmp(qr_config_text(config, id), "none") == 0;
+}
+
+static qr_rc check_tls(const struct qr_config *config, qr_err *err)
+{
+    const bool has_certificate = !is_none(config, QR_CONFIG_SERVER_TLS_CERTIFICATE);
+    if (has_certificate == !is_none(config, QR_CONFIG_SERVER_TLS_KEY)) {
+        return QR_OK;
+    }
+    const enum qr_config_id given = has_certificate ? QR_CONFIG_SERVER_TLS_CERTIFICATE : QR_CONFIG_SERVER_TLS_KEY;
+    const enum qr_config_id missing = has_certificate ? QR_CONFIG_SERVER_TLS_KEY : QR_CONFIG_SERVER_TLS_CERTIFICATE;
+    return qr_fail(err, QR_CODE_INVALID_VALUE, "%s: %s is set and %s is not; HTTPS needs both",
+                   config->values[given].origin, qr_config_key(given)->name, qr_config_key(missing)->name);
+}
+
 qr_rc qr_config_load(struct qr_config *config, const struct qr_config_inputs *inputs, qr_err *err)
 {
     QR_TRY(set_defaults(config, inputs, err));
@@ -317,7 +335,8 @@ qr_rc qr_config_load(struct qr_config *config, const struct qr_config_inputs *in
     QR_TRY(load_flags(config, inputs, err));
     QR_TRY(require_data_dir(config, err));
     QR_TRY(check_database_url(config, err));
-    return check_wal_limits(config, err);
+    QR_TRY(check_wal_limits(config, err));
+    return check_tls(config, err);
 }
 
 bool qr_config_nearest_env(const char *name, char ret_name[static QR_CONFIG_ENV_SIZE])
@@ -333,4 +352,51 @@ bool qr_config_nearest_env(const char *name, char ret_name[static QR_CONFIG_ENV_
     }
     memcpy(ret_name, nearest.name.ptr, nearest.name.len + 1);
     return true;
+}
+
+/* ---- another configuration for a program that runs ---- */
+
+bool qr_config_same(const struct qr_config *a, const struct qr_config *b, enum qr_config_id id)
+{
+    return strcmp(qr_config_text(a, id), qr_config_text(b, id)) == 0;
+}
+
+bool qr_config_equal(const struct qr_config *a, const struct qr_config *b)
+{
+    for (enum qr_config_id id = 0; id < QR_CONFIG_COUNT; id++) {
+        if (!qr_config_same(a, b, id)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A server that speaks HTTPS takes another certificate, but does not begin or end to speak it. */
+static bool switches_tls(const struct qr_config *next, const struct qr_config *now, enum qr_config_id id)
+{
+    return (id == QR_CONFIG_SERVER_TLS_CERTIFICATE || id == QR_CONFIG_SERVER_TLS_KEY) &&
+           is_none(next, id) != is_none(now, id);
+}
+
+bool qr_config_needs_start(const struct qr_config *next, const struct qr_config *now, enum qr_config_id id)
+{
+    return !qr_config_same(next, now, id) &&
+           (qr_config_key(id)->when == QR_CONFIG_AT_START || switches_tls(next, now, id));
+}
+
+qr_rc qr_config_keep_fixed(struct qr_config *next, const struct qr_config *now, qr_err *err)
+{
+    for (enum qr_config_id id = 0; id < QR_CONFIG_COUNT; id++) {
+        if (!qr_config_needs_start(next, now, id)) {
+            continue;
+        }
+        struct qr_config_value value = now->values[id];
+        value.text = qr_arena_copy(&next->arena, qr_str_of(value.text));
+        value.origin = qr_arena_copy(&next->arena, qr_str_of(value.origin));
+        if (!value.text || !value.origin) {
+            return out_of_memory(err);
+        }
+        next->values[id] = value;
+    }
+    return QR_OK;
 }

@@ -55,6 +55,15 @@ static inline int64_t qr_config_number(const struct qr_config *config, enum qr_c
     return config->values[id].number;
 }
 
+/* Whether both have the same value for it, wherever it came from. */
+bool qr_config_same(const struct qr_config *a, const struct qr_config *b, enum qr_config_id id);
+/* The same for all. */
+bool qr_config_equal(const struct qr_config *a, const struct qr_config *b);
+/* Whether `next` has another value than the program that runs with `now`, and it has to be started again to take it. */
+bool qr_config_needs_start(const struct qr_config *next, const struct qr_config *now, enum qr_config_id id);
+/* Of `next`, which a program that runs with `now` is about to take: gives back what it cannot take. */
+qr_rc qr_config_keep_fixed(struct qr_config *next, const struct qr_config *now, qr_err *err);
+
 /* "default", "file", "environment" or "flag" */
 const char *qr_config_source_name(enum qr_config_source source);
 /* The variable most like this one that sets something, written to ret_name; false when none is close. */

@@ -21,6 +21,9 @@ enum qr_config_type {
     QR_TYPE_ENUM,
 };
 
+/* When another value takes effect. */
+enum qr_config_when { QR_CONFIG_AT_START, QR_CONFIG_AT_RELOAD };
+
 struct qr_config_key {
     const char *name; /* "section.key" */
     enum qr_config_type type;
@@ -30,6 +33,7 @@ struct qr_config_key {
     const char *unit;    /* "ms", or "" */
     const char *choices; /* separated by spaces; of a string, what is allowed, in words */
     bool secret;         /* holds a password: shown without it */
+    enum qr_config_when when;
     const char *doc;
 };
 

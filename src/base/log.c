@@ -119,6 +119,7 @@ void qr_log_write(const struct qr_log *log, enum qr_log_level level, const char 
     if (level < log->level_min) {
         return;
     }
+    const enum qr_log_format format = log->format; /* of the whole line */
     char now[QR_TIME_TEXT_SIZE];
     qr_time_format(qr_clock_wall_ms(log->clock), now);
     const struct qr_field head[] = {
@@ -130,13 +131,13 @@ void qr_log_write(const struct qr_log *log, enum qr_log_level level, const char 
     qr_buf_init(&line, FIELDS_BYTES_MAX);
     bool whole = true;
     for (size_t i = 0; i < QR_COUNT(head); i++) {
-        whole = add_field(&line, log->format, &head[i]) && whole;
+        whole = add_field(&line, format, &head[i]) && whole;
     }
     for (size_t i = 0; i < field_count; i++) {
-        whole = add_field(&line, log->format, &fields[i]) && whole;
+        whole = add_field(&line, format, &fields[i]) && whole;
     }
     line.len_max = LINE_BYTES_MAX;
-    if (log->format == QR_LOG_JSON) {
+    if (format == QR_LOG_JSON) {
         qr_buf_add_text(&line, whole ? "}\n" : JSON_TAIL);
     } else {
         qr_buf_add_text(&line, whole ? "\n" : TEXT_TAIL);

@@ -12,8 +12,8 @@ enum qr_log_format { QR_LOG_TEXT, QR_LOG_JSON };
 
 struct qr_log {
     int fd;
-    enum qr_log_level level_min;
-    enum qr_log_format format;
+    _Atomic enum qr_log_level level_min; /* both may change while others log */
+    _Atomic enum qr_log_format format;
     const struct qr_clock *clock;
 };
 

@@ -111,7 +111,14 @@ void cli_print_code(const char *code);
 /* Prints a value as JSON with a line break, and releases it; NULL is out of memory. Returns the exit code. */
 int cli_print_json(const struct cli *cli, json_t *value);
 
+/* Reads the configuration that the command line, the environment and the file ask for now. */
+qr_rc cli_read_config(const struct cli *cli, struct qr_config *config, qr_err *err);
+/* The same, into force. */
 qr_rc cli_load_config(struct cli *cli, qr_err *err);
+/* What the library is handed of it, since it reads neither file nor environment; borrowed. Returns how many. */
+size_t cli_settings_of(const struct qr_config *config, struct quire_setting ret_settings[static QR_CONFIG_COUNT]);
+/* The error of the public interface, back in the form of the table. */
+void cli_read_error(const char *code_name, const char *message, qr_err *ret_err);
 
 /* Opens the data folder of the configuration; when another process owns it, connects to that one. Returns 0, or the exit
  * code of an error that was reported. */

@@ -328,11 +328,12 @@ const struct cli_command cli_commands[] = {
         .name = "serve",
         .args = "",
         .doc = "Takes requests on a port, and runs jobs, until it is told to end.",
-        .details = "Prints `listening on http://…` when it is ready. Other commands work through it meanwhile. Without "
-                   "any key "
-                   "only this machine is listened to. SIGTERM or Ctrl-C ends it: requests that run are answered, jobs "
-                   "go on with "
-                   "the next one who runs them.",
+        .details =
+            "Prints `listening on URL` when it is ready. Other commands work through it meanwhile. Without any key "
+            "only "
+            "this machine is listened to. SIGHUP makes it read its configuration again and take what can change "
+            "while it runs. SIGTERM or Ctrl-C ends it: requests that run are answered, jobs go on with the next one "
+            "who runs them.",
         .options = {{"--listen", "ADDR:PORT", "Where; also the setting server.listen. Default: 127.0.0.1:7700."}},
         .run = cmd_serve,
     },

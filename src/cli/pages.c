@@ -56,7 +56,7 @@ static void print_key_row(const struct qr_config_key *key)
     qr_config_add_default(&text, key);
     qr_buf_add_text(&text, "` | ");
     qr_config_add_allowed(&text, key);
-    qr_buf_printf(&text, " | %s |", key->doc);
+    qr_buf_printf(&text, " | %s | %s |", key->when == QR_CONFIG_AT_RELOAD ? "reload" : "start", key->doc);
     if (text.failed == QR_CODE_NONE) {
         puts(text.data);
     }
@@ -78,8 +78,11 @@ static const char config_page_beginning[] =
     "with `/` or `~/`. A key may stand once. An unknown key is an error. An empty environment variable counts as\n"
     "not set. KB, MB and GB are powers of 1024. A password belongs in the file or the environment: others can see\n"
     "flags.\n\n"
-    "| setting | variable | default | allowed | meaning |\n"
-    "|---|---|---|---|---|";
+    "`quire serve` reads the file again when it gets SIGHUP, and takes what says `reload` below at once; `start` takes "
+    "a\n"
+    "restart. Where anything in it is wrong nothing changes. The log says which.\n\n"
+    "| setting | variable | default | allowed | takes effect | meaning |\n"
+    "|---|---|---|---|---|---|";
 
 void cli_print_config_page(void)
 {

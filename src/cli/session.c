@@ -86,7 +86,7 @@ int cli_print_json(const struct cli *cli, json_t *value)
 
 /* ---- configuration ---- */
 
-qr_rc cli_load_config(struct cli *cli, qr_err *err)
+qr_rc cli_read_config(const struct cli *cli, struct qr_config *config, qr_err *err)
 {
     const struct qr_config_inputs inputs = {
         .io = qr_io_system(),
@@ -95,7 +95,12 @@ qr_rc cli_load_config(struct cli *cli, qr_err *err)
         .flags = cli->flags,
         .flag_count = cli->flag_count,
     };
-    QR_TRY(qr_config_load(&cli->config, &inputs, err));
+    return qr_config_load(config, &inputs, err);
+}
+
+qr_rc cli_load_config(struct cli *cli, qr_err *err)
+{
+    QR_TRY(cli_read_config(cli, &cli->config, err));
     cli->log = (struct qr_log){
         .fd = STDERR_FILENO,
         .level_min = (enum qr_log_level)qr_config_number(&cli->config, QR_CONFIG_LOG_LEVEL), /* in the same order */
@@ -107,26 +112,30 @@ qr_rc cli_load_config(struct cli *cli, qr_err *err)
 
 /* ---- the data folder ---- */
 
-/* The library reads neither file nor environment: it is handed what they say. */
+size_t cli_settings_of(const struct qr_config *config, struct quire_setting ret_settings[static QR_CONFIG_COUNT])
+{
+    size_t count = 0;
+    for (enum qr_config_id id = 0; id < QR_CONFIG_COUNT; id++) {
+        if (id != QR_CONFIG_DATA_DIR && config->values[id].source != QR_SOURCE_DEFAULT) {
+            ret_settings[count++] = (struct quire_setting){qr_config_key(id)->name, qr_config_text(config, id)};
+        }
+    }
+    return count;
+}
+
 static int open_with_settings(const struct cli *cli, struct quire **ret_quire, struct quire_error *error)
 {
     struct quire_setting settings[QR_CONFIG_COUNT];
     char program[64];
-    struct quire_options options = {.settings = settings, .program = program};
+    const struct quire_options options = {.data_dir = qr_config_text(&cli->config, QR_CONFIG_DATA_DIR),
+                                          .program = program,
+                                          .settings = settings,
+                                          .setting_count = cli_settings_of(&cli->config, settings)};
     snprintf(program, sizeof program, "quire %s", cli->command->name);
-    for (enum qr_config_id id = 0; id < QR_CONFIG_COUNT; id++) {
-        if (id == QR_CONFIG_DATA_DIR) {
-            options.data_dir = qr_config_text(&cli->config, id);
-        } else if (cli->config.values[id].source != QR_SOURCE_DEFAULT) {
-            settings[options.setting_count++] =
-                (struct quire_setting){qr_config_key(id)->name, qr_config_text(&cli->config, id)};
-        }
-    }
     return quire_open(&options, ret_quire, error);
 }
 
-/* The error of the public interface, back in the form of the table. */
-static void read_error(const char *code_name, const char *message, qr_err *ret_err)
+void cli_read_error(const char *code_name, const char *message, qr_err *ret_err)
 {
     const qr_code code = qr_code_find(code_name);
     qr_fail(ret_err, code == QR_CODE_COUNT ? QR_CODE_INTERNAL : code, "%s", message);
@@ -191,7 +200,7 @@ int cli_open(struct cli *cli)
     }
     const int64_t began_ms = qr_clock_mono_ms(qr_clock_system());
     if (open_or_connect(cli, &error) != 0) {
-        read_error(error.code, error.message, &err);
+        cli_read_error(error.code, error.message, &err);
         return cli_fail(cli, &err);
     }
     qr_log(&cli->log, QR_LOG_DEBUG, cli->quire ? "data_opened" : "data_reached",
@@ -307,7 +316,7 @@ int cli_report(struct cli *cli, const json_t *answer)
     const char *code = json_string_value(json_object_get(object, "code"));
     const char *message = json_string_value(json_object_get(object, "message"));
     qr_err err = {0};
-    read_error(code ? code : "", message ? message : "an answer without a message", &err);
+    cli_read_error(code ? code : "", message ? message : "an answer without a message", &err);
     if (!cli->json || !print_json_text(answer)) { /* as it came: it may have details */
         advise(cli, &err, &advice);
         print_error(&err, advice.failed == QR_CODE_NONE && advice.len ? advice.data : qr_code_info(err.code)->advice);

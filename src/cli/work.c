@@ -41,9 +41,8 @@ static int start_here(struct cli_work *work)
         return 0;
     }
     if (quire_start_work(work->cli->quire, &error) != 0) {
-        const qr_code code = qr_code_find(error.code);
         qr_err err;
-        qr_fail(&err, code == QR_CODE_COUNT ? QR_CODE_INTERNAL : code, "%s", error.message);
+        cli_read_error(error.code, error.message, &err);
         return cli_fail(work->cli, &err);
     }
     work->is_running = true;

@@ -57,8 +57,11 @@ struct qr_exchange *qr_exchange_create(struct qr_front *front, const char *targe
     if (!exchange) {
         return NULL;
     }
-    *exchange = (struct qr_exchange){.front = front, .connection = connection, .began_us = qr_thread_mono_us()};
-    qr_buf_init(&exchange->body, front->body_bytes_max);
+    *exchange = (struct qr_exchange){.front = front,
+                                     .connection = connection,
+                                     .body_bytes_max = front->body_bytes_max,
+                                     .began_us = qr_thread_mono_us()};
+    qr_buf_init(&exchange->body, exchange->body_bytes_max);
     exchange->target = qr_copy_string(target);
     exchange->target_end = (uintptr_t)(target + strlen(target));
     return exchange;
@@ -180,14 +183,14 @@ static void fill_request(struct qr_exchange *exchange, const char *method, const
 static qr_rc fail_size(const struct qr_exchange *exchange, qr_err *err)
 {
     return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "the body has more than %zu MB, which is the most that is taken",
-                   exchange->front->body_bytes_max >> 20);
+                   exchange->body_bytes_max >> 20);
 }
 
 static qr_rc check_length(const struct qr_exchange *exchange, qr_err *err)
 {
     const char *length = quire_request_header(&exchange->request, "Content-Length");
     int64_t value = 0;
-    if (length && (!qr_str_to_i64(qr_str_of(length), &value) || (uint64_t)value > exchange->front->body_bytes_max)) {
+    if (length && (!qr_str_to_i64(qr_str_of(length), &value) || (uint64_t)value > exchange->body_bytes_max)) {
         return fail_size(exchange, err);
     }
     return QR_OK;
@@ -200,6 +203,14 @@ static bool target_goes_on(const struct qr_exchange *exchange, const char *versi
     enum { LINE_BYTES_MAX = 64 << 10 }; /* farther away it is not in the same line */
     const uintptr_t gap = (uintptr_t)version - exchange->target_end;
     return gap > 1 && gap < LINE_BYTES_MAX;
+}
+
+static qr_rc check_site(const struct qr_exchange *exchange, qr_err *err)
+{
+    struct qr_front *front = exchange->front;
+    QR_LOCKED(&front->lock);
+    return front->is_local_owner ? QR_OK
+                                 : qr_guard_site(exchange->headers, exchange->request.header_count, &front->hosts, err);
 }
 
 qr_rc qr_exchange_begin(struct qr_exchange *exchange, const char *method, const char *version,
@@ -223,9 +234,7 @@ qr_rc qr_exchange_begin(struct qr_exchange *exchange, const char *method, const 
     const struct quire_request *request = &exchange->request;
     QR_TRY(qr_guard_target(qr_str_of(exchange->target), err));
     QR_TRY(qr_guard_headers(request->headers, request->header_count, strcmp(version, MHD_HTTP_VERSION_1_0) != 0, err));
-    if (!exchange->front->is_local_owner) {
-        QR_TRY(qr_guard_site(request->headers, request->header_count, &exchange->front->hosts, err));
-    }
+    QR_TRY(check_site(exchange, err));
     exchange->is_stream = quire_stream_is_for(request);
     return exchange->is_stream ? QR_OK : check_length(exchange, err); /* how large files may be is the library's */
 }
@@ -233,7 +242,7 @@ qr_rc qr_exchange_begin(struct qr_exchange *exchange, const char *method, const 
 static qr_rc add_to_body(struct qr_exchange *exchange, qr_str piece, qr_err *err)
 {
     struct qr_front *front = exchange->front;
-    if (piece.len > front->body_bytes_max - exchange->body.len) {
+    if (piece.len > exchange->body_bytes_max - exchange->body.len) {
         return fail_size(exchange, err);
     }
     QR_LOCKED(&front->lock);

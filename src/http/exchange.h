@@ -31,15 +31,15 @@ typedef int qr_request_fn(struct quire *quire, const struct quire_request *reque
 struct qr_front {
     struct quire *quire;
     qr_request_fn *call;
-    const struct qr_log *log;    /* a line a request; NULL = none */
-    bool is_local_owner;         /* whoever reaches it may do everything */
-    struct qr_guard_hosts hosts; /* not looked at where it is the owner */
-    size_t body_bytes_max;
-    struct qr_feeds feeds; /* answers in pieces */
-    uint64_t boot;         /* begins the ids of requests */
+    const struct qr_log *log;     /* a line a request; NULL = none */
+    bool is_local_owner;          /* whoever reaches it may do everything */
+    atomic_size_t body_bytes_max; /* of requests that begin now */
+    struct qr_feeds feeds;        /* answers in pieces */
+    uint64_t boot;                /* begins the ids of requests */
     atomic_ullong sequence;
     pthread_mutex_t lock; /* holds what follows */
     pthread_cond_t changed;
+    struct qr_guard_hosts hosts; /* not looked at where it is the owner */
     bool is_stopping;
     unsigned calling, answering;
     size_t buffered_bytes;
@@ -64,6 +64,7 @@ struct qr_exchange {
     uintptr_t target_end; /* where it ended in the bytes that came: only to be compared */
     char id[QR_EXCHANGE_ID_SIZE];
     struct qr_buf body;
+    size_t body_bytes_max;
     qr_err refusal;              /* of the body; code NONE = none, otherwise what still comes is dropped */
     struct quire_stream *stream; /* where the body goes; NULL = not open */
     struct quire_response response;

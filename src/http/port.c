@@ -1,4 +1,4 @@
-/* The server of a TCP port, on libmicrohttpd: few threads with epoll move bytes, a pool works (http/port.h, T1–T3). */
+/* The server of a TCP port, on libmicrohttpd: few threads with epoll move bytes, a pool works (http/port.h, T1–T4). */
 #include "http/port.h"
 
 #include "base/mem.h"
@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "http/server.h"
 #include "http/tcp.h"
+#include "http/tls.h"
 #include "http/visitors.h"
 
 #include <poll.h>
@@ -33,7 +34,9 @@ struct quire_port {
     struct qr_front front;
     struct qr_pool *pool;
     struct MHD_Daemon *daemon;
-    struct quire_port_options options;
+    struct qr_tls *tls;                /* NULL = plain HTTP */
+    struct quire_port_options options; /* as it began; what can change (T4) is below, and in `front` */
+    _Atomic int64_t request_ms, bytes_per_s_min;
     char url[sizeof "https://" + QR_TCP_URL_SIZE];
     pthread_t watcher;
     bool has_watcher;
@@ -60,12 +63,12 @@ static void set_deadline(struct quire_port *port, struct link *link, int64_t dea
 
 static int64_t time_for_bytes_us(const struct quire_port *port, size_t bytes)
 {
-    return (int64_t)bytes * 1000000 / port->options.bytes_per_s_min;
+    return (int64_t)bytes * 1000000 / port->bytes_per_s_min;
 }
 
 static void give_time(struct quire_port *port, struct link *link, size_t bytes)
 {
-    set_deadline(port, link, qr_thread_mono_us() + port->options.request_ms * 1000 + time_for_bytes_us(port, bytes));
+    set_deadline(port, link, qr_thread_mono_us() + port->request_ms * 1000 + time_for_bytes_us(port, bytes));
 }
 
 static void add_time(struct quire_port *port, struct link *link, size_t bytes)
@@ -165,7 +168,7 @@ static struct link *begin_link(struct quire_port *port, struct MHD_Connection *c
     }
     link->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     qr_tcp_address(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, link->address);
-    link->deadline_us = now_us + port->options.request_ms * 1000;
+    link->deadline_us = now_us + port->request_ms * 1000;
     QR_LOCKED(&port->lock);
     if (!qr_visitors_enter(&port->visitors, link->address, now_us)) {
         qr_free(link);
@@ -196,10 +199,15 @@ static void end_link(struct quire_port *port, struct link *link)
 static void on_connection(void *arg, struct MHD_Connection *connection, void **link_at,
                           enum MHD_ConnectionNotificationCode code)
 {
+    struct quire_port *port = arg;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        *link_at = begin_link(arg, connection);
+        if (port->tls) {
+            qr_tls_begin(port->tls,
+                         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
+        }
+        *link_at = begin_link(port, connection);
     } else if (*link_at) {
-        end_link(arg, *link_at);
+        end_link(port, *link_at);
         *link_at = NULL;
     }
 }
@@ -264,7 +272,7 @@ static qr_rc check_rate(struct quire_port *port, const struct link *link, qr_err
     return qr_visitors_ask(&port->visitors, link->address, qr_thread_mono_us()) == 0
                ? QR_OK
                : qr_fail(err, QR_CODE_RATE_LIMITED, "more than %lld requests a second come from %s",
-                         (long long)port->options.address_requests_per_s, link->address);
+                         (long long)port->visitors.requests_per_s, link->address);
 }
 
 static enum MHD_Result begin(struct quire_port *port, struct link *link, struct qr_exchange *exchange,
@@ -377,7 +385,7 @@ static struct MHD_Daemon *start_daemon(struct quire_port *port, int fd)
     pthread_sigmask(SIG_SETMASK, &all, &before); /* its threads inherit it: signals belong to the main thread */
     /* clang-format off */
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        QUIRE_PORT_MHD_FLAGS, 0, may_connect, port, on_request, port,
+        QUIRE_PORT_MHD_FLAGS | (port->tls ? MHD_USE_TLS : 0), 0, may_connect, port, on_request, port,
         MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_THREAD_POOL_SIZE, (unsigned)QUIRE_PORT_IO_THREADS,
         MHD_OPTION_STRICT_FOR_CLIENT, 1,
@@ -387,10 +395,49 @@ static struct MHD_Daemon *start_daemon(struct quire_port *port, int fd)
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)QUIRE_SERVER_HEAD_BYTES_MAX,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)port->options.connections_max,
         MHD_OPTION_CONNECTION_TIMEOUT, 0U,
+        port->tls ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, qr_tls_priorities,
+        MHD_OPTION_HTTPS_CERT_CALLBACK2, qr_tls_retrieve,
         MHD_OPTION_END);
     /* clang-format on */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return daemon;
+}
+
+static qr_rc load_identity(const struct quire_port_options *options, struct qr_tls_identity *ret_identity, qr_err *err)
+{
+    const struct qr_tls_files files = {options->tls_certificate, options->tls_key};
+    return qr_tls_identity_load(ret_identity, qr_io_system(), &files, err);
+}
+
+/* Somebody has to get a new one in time, and nobody looks at the files. */
+static void tell_of_certificate(const struct qr_log *log, const char *file, int64_t expires_ms)
+{
+    const bool is_expired = expires_ms <= qr_clock_wall_ms(qr_clock_system());
+    char until[QR_TIME_TEXT_SIZE];
+    qr_time_format(expires_ms, until);
+    if (log) {
+        qr_log(log, is_expired ? QR_LOG_WARN : QR_LOG_INFO, is_expired ? "certificate_expired" : "certificate_in_force",
+               qr_field_text("file", file), qr_field_text("until", until));
+    }
+}
+
+static qr_rc start_tls(struct quire_port *port, qr_err *err)
+{
+    struct qr_tls_identity identity;
+    if (!port->options.tls_certificate) {
+        return QR_OK;
+    }
+    if (MHD_is_feature_supported(MHD_FEATURE_HTTPS_CERT_CALLBACK2) != MHD_YES) {
+        return qr_fail(err, QR_CODE_UNAVAILABLE, "this libmicrohttpd was built without TLS");
+    }
+    QR_TRY(load_identity(&port->options, &identity, err));
+    tell_of_certificate(port->options.log, port->options.tls_certificate, identity.expires_ms);
+    port->tls = qr_tls_create(&identity);
+    if (!port->tls) {
+        qr_tls_identity_done(&identity);
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the certificate");
+    }
+    return QR_OK;
 }
 
 static void free_port(struct quire_port *port)
@@ -404,6 +451,8 @@ static void free_port(struct quire_port *port)
     qr_visitors_done(&port->visitors);
     pthread_cond_destroy(&port->changed);
     pthread_mutex_destroy(&port->lock);
+    qr_tls_free(port->tls);
+    qr_free((char *)port->front.hosts.names);
     qr_front_done(&port->front);
     qr_free(port);
 }
@@ -411,11 +460,13 @@ static void free_port(struct quire_port *port)
 static void init_port(struct quire_port *port, struct quire *quire, const struct quire_port_options *options)
 {
     port->options = *options;
+    port->request_ms = options->request_ms;
+    port->bytes_per_s_min = options->bytes_per_s_min;
     port->look_us = port->feed_look_us = never_us;
     port->front = (struct qr_front){.quire = quire,
                                     .call = options->call ? options->call : quire_request_call,
                                     .log = options->log,
-                                    .hosts = {.names = options->hosts},
+                                    .hosts = {.names = qr_copy_string(options->hosts)},
                                     .body_bytes_max = options->body_bytes_max};
     port->front.feeds = (struct qr_feeds){.endless_max = options->streams_max,
                                           .address_max = options->address_streams_max,
@@ -431,13 +482,17 @@ static void init_port(struct quire_port *port, struct quire *quire, const struct
 static qr_rc start_threads(struct quire_port *port, qr_err *err)
 {
     struct qr_tcp tcp;
+    if (!port->front.hosts.names) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while starting the server");
+    }
+    QR_TRY(start_tls(port, err));
     QR_TRY(qr_pool_create(&port->pool, port->options.threads, err));
     port->front.feeds.pool = port->pool;
     QR_TRY(qr_thread_start(&port->watcher, "quire-deadline", watch, port, err));
     port->has_watcher = true;
     QR_TRY(qr_tcp_listen(port->options.listen, port->options.has_keys, &tcp, err));
     port->front.hosts.is_loopback = tcp.is_loopback;
-    snprintf(port->url, sizeof port->url, "http://%s", tcp.authority);
+    snprintf(port->url, sizeof port->url, "%s://%s", port->tls ? "https" : "http", tcp.authority);
     port->daemon = start_daemon(port, tcp.fd); /* which closes it, also where it cannot start a thread */
     return port->daemon ? QR_OK : qr_fail(err, QR_CODE_UNAVAILABLE, "cannot start the server of %s", port->url);
 }
@@ -456,6 +511,49 @@ qr_rc quire_port_start(struct quire *quire, const struct quire_port_options *opt
         return rc;
     }
     *ret_port = port;
+    return QR_OK;
+}
+
+/* ---- what can change while it serves (T4) ---- */
+
+/* Takes the names. */
+static void use_front_options(struct qr_front *front, char *hosts, size_t body_bytes_max)
+{
+    QR_LOCKED(&front->lock);
+    qr_free((char *)front->hosts.names);
+    front->hosts.names = hosts;
+    front->body_bytes_max = body_bytes_max;
+}
+
+static void use_port_options(struct quire_port *port, const struct quire_port_options *options)
+{
+    port->request_ms = options->request_ms;
+    port->bytes_per_s_min = options->bytes_per_s_min;
+    QR_LOCKED(&port->lock);
+    port->visitors.connections_max = options->address_connections_max;
+    port->visitors.requests_per_s = options->address_requests_per_s;
+}
+
+qr_rc quire_port_reload(struct quire_port *port, const struct quire_port_options *options, qr_err *err)
+{
+    const bool has_certificate = port->tls && options->tls_certificate;
+    struct qr_tls_identity identity;
+    if (has_certificate) {
+        QR_TRY(load_identity(options, &identity, err));
+    }
+    char *hosts = qr_copy_string(options->hosts);
+    if (!hosts) {
+        if (has_certificate) {
+            qr_tls_identity_done(&identity);
+        }
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory while taking new settings");
+    }
+    if (has_certificate) { /* from here on nothing fails */
+        tell_of_certificate(port->options.log, options->tls_certificate, identity.expires_ms);
+        qr_tls_use(port->tls, &identity);
+    }
+    use_front_options(&port->front, hosts, options->body_bytes_max);
+    use_port_options(port, options);
     return QR_OK;
 }
 

@@ -5,7 +5,8 @@
  * T2  Every connection has a deadline at every moment, but while its request is worked on: for the headers, for the body,
  *     for reading the answer, for the next request. Bytes that move give time, at a rate; so a large body is no
  *     trouble, and one byte a second does not keep a connection. Who waits for events has none until there is one.
- * T3  Without a key nobody but this machine is listened to. */
+ * T3  Without a key nobody but this machine is listened to.
+ * T4  What can change while it serves changes as a whole or not at all, and disturbs no connection. */
 #pragma once
 
 #include "http/exchange.h"
@@ -18,9 +19,10 @@ enum {
 };
 
 struct quire_port_options {
-    const char *listen; /* "127.0.0.1:7700", "[::1]:0" */
-    const char *hosts;  /* as struct qr_guard_hosts */
-    bool has_keys;      /* T3 */
+    const char *listen;                    /* "127.0.0.1:7700", "[::1]:0" */
+    const char *hosts;                     /* as struct qr_guard_hosts */
+    const char *tls_certificate, *tls_key; /* files, as struct qr_tls_files; NULL = plain HTTP */
+    bool has_keys;                         /* T3 */
     int threads;
     int connections_max, address_connections_max;
     int streams_max, address_streams_max; /* of answers without an end, in all and for an address; 0 = any number */
@@ -36,7 +38,10 @@ struct quire_port_options {
  * every signal blocked. `forbidden` by T3. */
 qr_rc quire_port_start(struct quire *quire, const struct quire_port_options *options, struct quire_port **ret_port,
                        qr_err *err);
-/* "http://127.0.0.1:7700", with the real port. */
+/* T4: takes from `options` hosts, what one address may do, times, the size of bodies, and the certificate, whose files are
+ * read again also where they have the same names. The rest is as it was when it began. */
+qr_rc quire_port_reload(struct quire_port *port, const struct quire_port_options *options, qr_err *err);
+/* "http://127.0.0.1:7700", with the real port; "https://…" with a certificate. */
 const char *quire_port_url(const struct quire_port *port);
 /* Takes no more connections, refuses requests that come now (`shutting_down`), waits for those that run and for their
  * answers to be sent. Before quire_close. NULL is fine. */

@@ -158,6 +158,28 @@ static void check_refused(const struct quire_options *options, const char *code,
     QR_CHECK_INT(status, quire_open(options, &quire, NULL));
 }
 
+QR_TEST(reload_takes_what_can_change_or_nothing) /* HTTP-11 */
+{
+    const struct quire_setting next[] = {{"server.import_roots", "/srv"}, {"database.connections", "9"}};
+    const struct quire_setting wrong[] = {{"server.import_roots", "/other"}, {"log.level", "loud"}};
+    struct quire *quire = open_data(t->dir);
+    struct quire_error error;
+    const struct qr_config *before = qr_instance_config(quire);
+    QR_CHECK_INT(0, quire_reload(quire, NULL, 0, &error));
+    QR_CHECK(before == qr_instance_config(quire)); /* nothing is new, nothing is kept */
+    QR_CHECK_INT(0, quire_reload(quire, next, QR_COUNT(next), &error));
+    QR_CHECK_TEXT("/srv", qr_config_text(qr_instance_config(quire), QR_CONFIG_SERVER_IMPORT_ROOTS));
+    QR_CHECK_INT(4, qr_config_number(qr_instance_config(quire), QR_CONFIG_DATABASE_CONNECTIONS));
+    QR_CHECK_TEXT(t->dir, qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR));
+    QR_CHECK_TEXT("none", qr_config_text(before, QR_CONFIG_SERVER_IMPORT_ROOTS)); /* who looks at it may go on */
+    QR_CHECK_INT(422, quire_reload(quire, wrong, QR_COUNT(wrong), &error));
+    QR_CHECK_TEXT("invalid_value", error.code);
+    QR_CHECK_TEXT("/srv", qr_config_text(qr_instance_config(quire), QR_CONFIG_SERVER_IMPORT_ROOTS));
+    QR_CHECK_INT(0, quire_reload(quire, NULL, 0, NULL)); /* what is left out is the default again */
+    QR_CHECK_TEXT("none", qr_config_text(qr_instance_config(quire), QR_CONFIG_SERVER_IMPORT_ROOTS));
+    quire_close(quire);
+}
+
 QR_TEST(open_refuses_wrong_options)
 {
     const char *dir = qr_test_path(t, "data");

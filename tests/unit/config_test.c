@@ -414,6 +414,44 @@ QR_TEST(table_of_settings_is_in_order)
     QR_CHECK_INT(1, QR_LOG_JSON);
 }
 
+/* ---- another configuration for a program that runs ---- */
+
+QR_TEST(running_program_keeps_what_takes_a_restart) /* HTTP-11 */
+{
+    qr_err err;
+    LOAD(now, .file_text = "[server]\nthreads=4\nhosts=a\n[log]\nlevel=warn");
+    LOAD(next, .file_text = "[server]\nthreads=8\nhosts=b\n[log]\nlevel=warn");
+    QR_CHECK(qr_config_needs_start(&next, &now, QR_CONFIG_SERVER_THREADS));
+    QR_CHECK(!qr_config_needs_start(&next, &now, QR_CONFIG_SERVER_HOSTS));
+    QR_CHECK(!qr_config_needs_start(&next, &now, QR_CONFIG_SERVER_LISTEN)); /* the same */
+    QR_CHECK(!qr_config_equal(&next, &now));
+    QR_CHECK_RC(QR_OK, qr_config_keep_fixed(&next, &now, &err));
+    QR_CHECK_INT(4, qr_config_number(&next, QR_CONFIG_SERVER_THREADS));
+    QR_CHECK_TEXT("b", qr_config_text(&next, QR_CONFIG_SERVER_HOSTS));
+    QR_CHECK(qr_config_same(&next, &now, QR_CONFIG_SERVER_THREADS) &&
+             !qr_config_same(&next, &now, QR_CONFIG_SERVER_HOSTS));
+    QR_CHECK(qr_config_text(&next, QR_CONFIG_SERVER_THREADS) != qr_config_text(&now, QR_CONFIG_SERVER_THREADS));
+}
+
+QR_TEST(https_needs_both_files_and_is_not_switched_by_a_reload) /* HTTP-11 */
+{
+    static const char plain[] = "[server]\ntls_certificate=none\ntls_key=none"; /* as the default, also in a file */
+    static const char first[] = "[server]\ntls_certificate=/a.pem\ntls_key=/a.key";
+    static const char second[] = "[server]\ntls_certificate=/b.pem\ntls_key=/a.key";
+    qr_err err;
+    LOAD(without, .file_text = plain);
+    LOAD(with, .file_text = first);
+    LOAD(other, .file_text = second);
+    QR_CHECK(qr_config_needs_start(&with, &without, QR_CONFIG_SERVER_TLS_CERTIFICATE));
+    QR_CHECK(qr_config_needs_start(&without, &with, QR_CONFIG_SERVER_TLS_KEY));
+    QR_CHECK(!qr_config_needs_start(&other, &with, QR_CONFIG_SERVER_TLS_CERTIFICATE));
+    refuse(t, &(struct sources){.file_text = "[server]\ntls_key=/a.key"}, QR_CODE_INVALID_VALUE,
+           SAYS("server.tls_certificate is not"));
+    refuse(t, &(struct sources){.file_text = "[server]\ntls_certificate=/a.pem"}, QR_CODE_INVALID_VALUE,
+           SAYS("server.tls_key is not"));
+    refuse(t, &(struct sources){.file_text = "[server]\ntls_key=a.key"}, QR_CODE_INVALID_VALUE, SAYS("begins with /"));
+}
+
 /* ---- secrets ---- */
 
 QR_TEST(password_is_never_shown) /* I10 */
