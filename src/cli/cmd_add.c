@@ -130,7 +130,7 @@ static int finish(struct cli *cli, json_t *answer)
 {
     json_t *items = json_object_get(answer, "items");
     if (!has_switch(cli, OPTION_NO_WAIT) && !has_switch(cli, OPTION_MANUAL)) {
-        return cli_wait_and_tell(cli, items, "");
+        return cli_wait_and_tell(cli, items, "", NULL);
     }
     if (cli->json) {
         return cli_print_json(cli, json_incref(answer));

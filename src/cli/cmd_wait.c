@@ -14,7 +14,7 @@ static int wait_for_named(struct cli *cli)
         }
         json_array_append_new(items, item);
     }
-    return cli_wait_and_tell(cli, items, "");
+    return cli_wait_and_tell(cli, items, "", NULL);
 }
 
 /* ---- everything ---- */

@@ -16,6 +16,10 @@ const struct cli_option cli_options[] = {
     {NULL},
 };
 
+#define NO_WAIT_OPTION                                                                                                 \
+    {                                                                                                                  \
+        "--no-wait", NULL, "Return at once."                                                                           \
+    }
 #define BASE_OPTION                                                                                                    \
     {                                                                                                                  \
         "-b", "BASE", "The base, by name or id. Default: default."                                                     \
@@ -35,7 +39,7 @@ const struct cli_command cli_commands[] = {
                 BASE_OPTION,
                 {"--name", "NAME", "Of a note from standard input."},
                 {"--manual", NULL, "Only register it: nothing is read until it is asked for."},
-                {"--no-wait", NULL, "Return at once."},
+                NO_WAIT_OPTION,
             },
         .run = cmd_add,
     },
@@ -254,7 +258,7 @@ const struct cli_command cli_commands[] = {
             {
                 BASE_OPTION,
                 {"--one-level", NULL, "Read only the next level of folders; the one below waits for another call."},
-                {"--no-wait", NULL, "Return at once."},
+                NO_WAIT_OPTION,
             },
         .run = cmd_process,
     },
@@ -262,9 +266,9 @@ const struct cli_command cli_commands[] = {
         .name = "refresh",
         .args = "ITEM…",
         .args_max = 500,
-        .doc = "Looks at the sources again; what changed is read anew.",
-        .details = "",
-        .options = {BASE_OPTION},
+        .doc = "Looks at the sources again, reads what changed anew, and waits until that is done.",
+        .details = "Ends with 1 when something failed.",
+        .options = {BASE_OPTION, NO_WAIT_OPTION},
         .run = cmd_refresh,
     },
     {
@@ -277,8 +281,8 @@ const struct cli_command cli_commands[] = {
         .options =
             {
                 BASE_OPTION,
+                NO_WAIT_OPTION,
                 {"--dry-run", NULL, "Only say how much it would be."},
-                {"--no-wait", NULL, "Return at once."},
             },
         .run = cmd_reindex,
     },
@@ -286,9 +290,9 @@ const struct cli_command cli_commands[] = {
         .name = "retry",
         .args = "ITEM…",
         .args_max = 500,
-        .doc = "Tries failed items again; of a folder, what failed in it.",
-        .details = "",
-        .options = {BASE_OPTION},
+        .doc = "Tries failed items again; of a folder, what failed in it. Waits until that is done.",
+        .details = "Ends with 1 when something failed again.",
+        .options = {BASE_OPTION, NO_WAIT_OPTION},
         .run = cmd_retry,
     },
     {

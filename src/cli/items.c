@@ -144,7 +144,8 @@ int cli_find_item(struct cli *cli, const char *word, json_t **ret_item)
     return cli_fail(cli, &err);
 }
 
-int cli_find_selection(struct cli *cli, struct qr_buf *ret_body)
+/* {"ids":[…] of the command's arguments; the caller closes the object. */
+static int add_selection(struct cli *cli, struct qr_buf *ret_body)
 {
     qr_err err = {0};
     if (cli->arg_count == 0) {
@@ -162,6 +163,20 @@ int cli_find_selection(struct cli *cli, struct qr_buf *ret_body)
     }
     qr_buf_add_text(ret_body, "]");
     return qr_buf_check(ret_body, &err) == QR_OK ? 0 : cli_fail(cli, &err);
+}
+
+int cli_post_selection(struct cli *cli, const char *action, const char *more, json_t **ret_answer)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf body = {0};
+    QR_CLEANUP(qr_buf_done) struct qr_buf path = {0};
+    qr_err err = {0};
+    int exit_code = add_selection(cli, &body);
+    qr_buf_printf(&body, "%s}", more);
+    cli_add_base_path(cli, &path, action);
+    if (exit_code == 0 && (qr_buf_check(&body, &err) != QR_OK || qr_buf_check(&path, &err) != QR_OK)) {
+        exit_code = cli_fail(cli, &err);
+    }
+    return exit_code ? exit_code : cli_call(cli, "POST", path.data, body.data, ret_answer);
 }
 
 /* ---- the frame of a command ---- */

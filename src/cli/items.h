@@ -19,8 +19,9 @@ qr_rc cli_absolute_path(const char *path, struct qr_buf *out, qr_err *err);
 /* The item that a word names: an id, a beginning of it, a path, a URL. Returns 0 with the item, or the exit code of an error
  * that was reported. */
 int cli_find_item(struct cli *cli, const char *word, json_t **ret_item);
-/* {"ids": […]} of the items that all arguments name, as a body. */
-int cli_find_selection(struct cli *cli, struct qr_buf *ret_body);
+/* Posts {"ids": […]} of the items that all arguments name, and `more` behind it, to …/BASE`action`. Returns 0 with the answer,
+ * or the exit code of an error that was reported. */
+int cli_post_selection(struct cli *cli, const char *action, const char *more, json_t **ret_answer);
 
 /* Loads the configuration, opens, runs, closes. */
 int cli_with_data(struct cli *cli, int (*fn)(struct cli *cli));
@@ -79,6 +80,8 @@ struct cli_todo cli_todo_of(const json_t *queue);
 void cli_see_queues(struct cli_progress *progress, const json_t *queues, int64_t now_ms);
 /* How much is pending, and what continues it; nothing when nothing is. */
 void cli_print_pending(struct cli *cli);
+/* A line for each of a selection that was left out, with the reason. */
+void cli_print_skipped(const json_t *answer);
 
 /* ---- work.c: running jobs and waiting ---- */
 
@@ -110,6 +113,6 @@ enum cli_wait cli_wait_for_all(struct cli_work *work, int *ret_exit_code);
 /* Until the model that the base's settings ask for is the live one; *ret_base is the base then, to be released. FAILED also
  * where the build has failed or was called off. */
 enum cli_wait cli_wait_for_build(struct cli_work *work, const char *base_id, json_t **ret_base, int *ret_exit_code);
-/* Waits for the items and prints what became of them; with --json the answer. Returns the exit code: 1 if one failed or was
- * deleted meanwhile. */
-int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id);
+/* Waits for the items and prints what became of them; with --json they are added to `answer`, which may be NULL. Returns the exit
+ * code: 1 if one failed or was deleted meanwhile. */
+int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id, const json_t *answer);

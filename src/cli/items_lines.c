@@ -59,6 +59,16 @@ void cli_see_queues(struct cli_progress *progress, const json_t *queues, int64_t
     }
 }
 
+void cli_print_skipped(const json_t *answer)
+{
+    const json_t *skipped;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "skipped"), i, skipped)
+    {
+        printf("skipped %s: %s\n", cli_text(skipped, "id"), cli_text(skipped, "reason"));
+    }
+}
+
 void cli_print_pending(struct cli *cli)
 {
     QR_JSON *answer = NULL;

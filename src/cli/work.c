@@ -542,7 +542,15 @@ enum cli_wait cli_wait_for_build(struct cli_work *work, const char *base_id, jso
 
 /* ---- telling what became of it ---- */
 
-int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id)
+/* The answer to the request, and what became of it. */
+static int print_with_items(struct cli *cli, const json_t *answer, json_t *items)
+{
+    json_t *whole = answer ? json_copy((json_t *)answer) : json_object();
+    json_object_set(whole, "items", items);
+    return cli_print_json(cli, whole);
+}
+
+int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id, const json_t *answer)
 {
     struct cli_work work;
     int exit_code = cli_start_work(&work, cli);
@@ -569,6 +577,6 @@ int cli_wait_and_tell(struct cli *cli, json_t *items, const char *job_id)
         exit_code = cli_is(item, "status", "failed") ? 1 : exit_code;
     }
     exit_code = is_any_gone && exit_code == 0 ? 1 : exit_code;
-    const int printed = cli->json ? cli_print_json(cli, json_pack("{s:O}", "items", items)) : 0;
+    const int printed = cli->json ? print_with_items(cli, answer, items) : 0;
     return exit_code ? exit_code : printed;
 }

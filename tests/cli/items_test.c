@@ -213,9 +213,25 @@ QR_TEST(what_is_added_without_waiting_is_done_by_wait)
     check_run(t, ARGS("reindex", "--dry-run", "docs"), 0, "would build 2 documents anew, and embed 0 of 2 chunks");
     check_run(t, ARGS("reindex", "docs"), 0, "completed");
     check_run(t, ARGS("show", "docs/pears.md"), 0, "generation 2: ");
-    check_run(t, ARGS("refresh", "docs"), 0, "1 item to be looked at again");
+    check_run(t, ARGS("refresh", "--no-wait", "docs"), 0, "1 item to be looked at again");
     check_run(t, ARGS("wait"), 0, "nothing is pending");
     check_run(t, ARGS("add", "--manual", "docs/pears.md", "-b", "default"), 0, "created ");
+}
+
+QR_TEST(refresh_and_retry_wait_until_it_is_done)
+{
+    make_docs(t);
+    check_run(t, ARGS("add", "docs"), 0, "completed");
+    write_file(t, "docs/pears.md", "# Pears\n\nPears are blue today.\n");
+    check_run(t, ARGS("refresh", "docs"), 0, "completed");
+    check_run(t, ARGS("search", "blue"), 0, "pears.md");
+    write_file(t, "docs/pears.md", "\x01\x02\x03\x04\x05\x06\x07\x08");
+    check_run(t, ARGS("refresh", "--json", "docs"), 1, "\"accepted\":[");
+    QR_CHECK_HAS("\"items\":[", out);
+    write_file(t, "docs/pears.md", "# Pears\n\nPears are red again.\n");
+    check_run(t, ARGS("retry", "docs"), 0, "completed");
+    check_run(t, ARGS("search", "red"), 0, "pears.md");
+    check_run(t, ARGS("retry", "docs"), 0, "0 items to be tried again\nskipped ");
 }
 
 QR_TEST(what_only_rests_is_taken_through_the_stages_that_are_named) /* PROC-1, PROC-5 */
