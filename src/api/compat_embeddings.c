@@ -171,6 +171,24 @@ static qr_rc answer(const struct embedding *embedding, const struct qr_embed_wor
                          err);
 }
 
+/* Each waits in a thread of the server, and a model may take as long as it likes to say nothing. So a part of the threads is kept
+ * for what needs no model. */
+static qr_rc take_place(struct quire *quire, qr_err *err)
+{
+    const int threads = (int)qr_config_number(qr_instance_config(quire), QR_CONFIG_SERVER_THREADS);
+    const int places = QR_MAX(threads - QR_MAX(threads / 4, 1), 1);
+    if (atomic_fetch_add(&quire->embeddings_waiting, 1) < places) {
+        return QR_OK;
+    }
+    atomic_fetch_sub(&quire->embeddings_waiting, 1);
+    return qr_fail(err, QR_CODE_UNAVAILABLE, "%d requests wait for models already, which is the most", places);
+}
+
+static void leave_place(struct quire *quire)
+{
+    atomic_fetch_sub(&quire->embeddings_waiting, 1);
+}
+
 /* As queries are: before all documents that wait, and for as long as a client does. */
 static qr_rc embed(struct embedding *embedding, struct qr_reply *reply, qr_err *err)
 {
@@ -217,5 +235,8 @@ qr_rc qr_route_embeddings(const struct qr_request *request, struct qr_reply *rep
     QR_TRY(read_options(&embedding, err));
     QR_TRY(find_base(&embedding, model, err));
     QR_TRY(qr_db_read(request->quire->db, load_models, &embedding, err));
-    return embed(&embedding, reply, err);
+    QR_TRY(take_place(request->quire, err));
+    const qr_rc rc = embed(&embedding, reply, err);
+    leave_place(request->quire);
+    return rc;
 }

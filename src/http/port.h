@@ -1,7 +1,8 @@
 /* Serves an open data folder on a TCP port: HTTP/1.1, the requests of quire_request_call, for whoever can reach it.
  *
  * T1  Threads that move bytes never work: a request whose body is whole is handed to the pool, its connection suspended
- *     meanwhile (http/pool.h). So neither a long call nor a slow client holds up another.
+ *     meanwhile (http/pool.h). So neither a long call nor a slow client holds up another. Only /healthz, which needs nothing,
+ *     is answered at once: it says that the process lives also when every thread of the pool waits.
  * T2  Every connection has a deadline at every moment, but while its request is worked on: for the headers, for the body,
  *     for reading the answer, for the next request. Bytes that move give time, at a rate; so a large body is no
  *     trouble, and one byte a second does not keep a connection. Who waits for events has none until there is one.

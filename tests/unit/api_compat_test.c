@@ -1,4 +1,5 @@
 /* The endpoints in the shapes of others: what they take, what they answer, and how they refuse. */
+#include "api/instance.h"
 #include "base/base64.h"
 #include "support/api_fixture.h"
 
@@ -311,6 +312,20 @@ QR_TEST(filters_without_end_are_refused)
 }
 
 /* ---- OpenAI: embeddings ---- */
+
+QR_TEST(requests_that_wait_for_models_leave_threads_for_others) /* HTTP-12 */
+{
+    static const char body[] = "{\"model\":\"b\",\"input\":\"x\"}";
+    struct quire *quire = open_town(t);
+    quire->embeddings_waiting = 12; /* of 16 threads */
+    api_check(quire, "POST", "/v1/embeddings", body, 503, "12 requests wait for models already");
+    QR_CHECK_INT(12, quire->embeddings_waiting);
+    quire->embeddings_waiting = 11;
+    api_check(quire, "POST", "/v1/embeddings", body, 200, "\"embedding\"");
+    api_check(quire, "POST", "/v1/embeddings", "{\"model\":\"b\",\"input\":\"QUIRE-UNEMBEDDABLE\"}", 502, "");
+    QR_CHECK_INT(11, quire->embeddings_waiting); /* whatever came of them */
+    quire_close(quire);
+}
 
 QR_TEST(vectors_come_as_numbers_or_base64)
 {

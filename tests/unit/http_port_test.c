@@ -273,6 +273,25 @@ QR_TEST(half_a_request_and_a_long_call_hold_up_nobody)
     }
 }
 
+QR_TEST(whether_it_lives_is_said_while_every_thread_waits) /* HTTP-12 */
+{
+    struct quire_port *port = start_with(&usual);
+    int waiting[4];
+    QR_CHECK_INT(usual.threads, QR_COUNT(waiting));
+    for (size_t i = 0; i < QR_COUNT(waiting); i++) {
+        waiting[i] = connect_client(port);
+        send_bytes(waiting[i], QR_STR("GET /wait" HEADERS "\r\n"));
+    }
+    wait_until_waiting(QR_COUNT(waiting));
+    check_request(port, "GET /healthz" HEADERS "\r\n", 200, "GET /healthz -");
+    give_leave();
+    for (size_t i = 0; i < QR_COUNT(waiting); i++) {
+        check_answer(waiting[i], 200, "GET /wait -");
+        close(waiting[i]);
+    }
+    quire_port_stop(port);
+}
+
 static void *run_client(void *port)
 {
     for (int i = 0; i < 20; i++) {
