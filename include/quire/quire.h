@@ -133,6 +133,10 @@ struct quire_response {
 /* Sends a request and waits for the answer. Returns response->status. */
 int quire_request_call(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response);
 
+/* 1 where a key is needed and the request has none that is valid, whatever it asks for: what it sends need not be kept. 0
+ * otherwise, and where that cannot be found out now. */
+int quire_request_is_strange(struct quire *quire, const struct quire_request *request);
+
 /* An answer's body that is larger than anybody should hold, or has no end: the bytes of a large item, events as they happen.
  *
  * quire_pieces_size: all of it, -1 = nobody knows.

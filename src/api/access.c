@@ -210,6 +210,19 @@ qr_rc qr_access_enter(struct qr_request *request, const struct qr_route *route, 
     return rc;
 }
 
+static qr_rc find_out_who(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    return find_caller(tx, arg, err);
+}
+
+bool qr_access_is_stranger(struct quire *quire, const struct quire_request *from)
+{
+    struct qr_request request = {.quire = quire, .from = from};
+    struct entry entry = {.request = &request};
+    return !from->is_local_owner && qr_db_read(quire->db, find_out_who, &entry, NULL) == QR_OK &&
+           request.caller.right == QR_RIGHT_OPEN;
+}
+
 /* ---- bases that the body names ---- */
 
 struct naming {

@@ -9,6 +9,8 @@
 
 struct qr_tx;
 struct qr_request;
+struct quire;
+struct quire_request;
 struct qr_route;
 
 /* One scale: whoever has a right has those before it too. */
@@ -41,6 +43,8 @@ static inline bool qr_caller_is_member(const struct qr_caller *caller)
  * its name, so that the handler works on the very base that was decided about. `unauthorized` without a valid key,
  * `forbidden` where the role is too low, `not_found` where there is none: the same as of a base that does not exist. */
 qr_rc qr_access_enter(struct qr_request *request, const struct qr_route *route, qr_err *err);
+/* Whether nothing but what is open to all is for whoever asks. */
+bool qr_access_is_stranger(struct quire *quire, const struct quire_request *from);
 /* The rest, once the body is read: whether they may in each base that it names in `base_ids`, which then holds ids. */
 qr_rc qr_access_check_named(const struct qr_request *request, const struct qr_route *route, json_t *body, qr_err *err);
 

@@ -283,6 +283,11 @@ int quire_request_call(struct quire *quire, const struct quire_request *request,
     return ret_response->status;
 }
 
+int quire_request_is_strange(struct quire *quire, const struct quire_request *request)
+{
+    return qr_access_is_stranger(quire, request);
+}
+
 int quire_call(struct quire *quire, const char *method, const char *path, const char *body,
                struct quire_response *ret_response)
 {

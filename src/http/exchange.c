@@ -235,6 +235,7 @@ qr_rc qr_exchange_begin(struct qr_exchange *exchange, const char *method, const 
     QR_TRY(qr_guard_target(qr_str_of(exchange->target), err));
     QR_TRY(qr_guard_headers(request->headers, request->header_count, strcmp(version, MHD_HTTP_VERSION_1_0) != 0, err));
     QR_TRY(check_site(exchange, err));
+    exchange->is_known = exchange->front->is_local_owner;
     exchange->is_stream = quire_stream_is_for(request);
     return exchange->is_stream ? QR_OK : check_length(exchange, err); /* how large files may be is the library's */
 }
@@ -282,7 +283,7 @@ qr_rc qr_exchange_end_body(struct qr_exchange *exchange, qr_err *err)
     return QR_OK;
 }
 
-/* ---- streams (S3) ---- */
+/* ---- pieces (S3, S4) ---- */
 
 static void end_work(struct qr_front *front)
 {
@@ -294,7 +295,7 @@ static void end_work(struct qr_front *front)
 bool qr_exchange_has_piece(struct qr_exchange *exchange)
 {
     struct qr_front *front = exchange->front;
-    if (!exchange->is_stream || exchange->body.len < QR_EXCHANGE_PIECE_BYTES) {
+    if (exchange->body.len < QR_EXCHANGE_PIECE_BYTES || (!exchange->is_stream && exchange->is_known)) {
         return false;
     }
     QR_LOCKED(&front->lock);
@@ -319,10 +320,23 @@ static void pass_on(struct qr_exchange *exchange)
     }
 }
 
+static void ask_who(struct qr_exchange *exchange)
+{
+    exchange->is_known = true;
+    if (quire_request_is_strange(exchange->front->quire, &exchange->request)) {
+        qr_fail(&exchange->refusal, QR_CODE_UNAUTHORIZED, "this needs a key that is valid: Authorization: Bearer qk_…");
+        drop_body(exchange);
+    }
+}
+
 void qr_exchange_write(struct qr_exchange *exchange)
 {
-    pass_on(exchange);
-    forget_body(exchange);
+    if (exchange->is_stream) {
+        pass_on(exchange);
+        forget_body(exchange);
+    } else {
+        ask_who(exchange);
+    }
     end_work(exchange->front);
 }
 
@@ -467,6 +481,9 @@ enum MHD_Result qr_exchange_refuse(struct qr_exchange *exchange, const qr_err *e
     struct MHD_Response *out = MHD_create_response_from_buffer(text.len, text.data, MHD_RESPMEM_MUST_COPY);
     if (out && (status == 429 || status == 503)) {
         (void)MHD_add_response_header(out, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    }
+    if (out && status == 401) {
+        (void)MHD_add_response_header(out, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"quire\"");
     }
     return queue(exchange, status, "application/json", out);
 }

@@ -3,7 +3,8 @@
  * S1  A request that has begun is answered also when the server stops meanwhile: `calling` counts those inside the
  *     library, `answering` those and the ones whose answer is still being sent.
  * S2  What bodies hold in memory is bounded, however many come at once.
- * S3  Files are handed on as they come, a piece at a time: while one is being written no other is taken. */
+ * S3  Files are handed on as they come, a piece at a time: while one is being written no other is taken.
+ * S4  Of a stranger's body no more than a piece is kept: it could fill the room that S2 has for all. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,7 +20,7 @@ enum {
     QR_EXCHANGE_HEADERS_MAX = 100,
     QR_EXCHANGE_ID_SIZE = 65,
     QR_EXCHANGE_BUFFERED_BYTES_MAX = 512 << 20, /* of all bodies under way (S2) */
-    QR_EXCHANGE_PIECE_BYTES = 256 << 10,        /* of a stream, that is handed on at once (S3) */
+    QR_EXCHANGE_PIECE_BYTES = 256 << 10,        /* of a stream, that is handed on at once (S3); of a stranger (S4) */
     QR_EXCHANGE_GZIP_BYTES_MIN = 1024,          /* smaller answers are sent as they are */
 };
 
@@ -75,6 +76,7 @@ struct qr_exchange {
     bool has_begun;    /* the headers have come */
     bool is_head;      /* only the headers of the answer are asked for */
     bool is_stream;    /* the body is files (S3) */
+    bool is_known;     /* it was asked who sends the body (S4) */
     bool is_called;    /* the whole request was handed over: for whoever does that */
     bool has_response; /* to be sent */
     bool is_counted;   /* among those that are answered */
@@ -92,8 +94,8 @@ qr_rc qr_exchange_begin(struct qr_exchange *exchange, const char *method, const 
                         const char *remote_address, qr_err *err);
 /* A piece of the body. What cannot be taken is refused at its end: before, nothing can be answered. */
 void qr_exchange_take(struct qr_exchange *exchange, const char *bytes, size_t size_bytes);
-/* Whether so much of a stream has come that it is to be handed on before more is taken: then it is counted as under way, and
- * qr_exchange_write is to be called, from any thread. */
+/* Whether so much has come that it is to be handed on (S3), or asked whose it is (S4), before more is taken: then it is counted
+ * as under way, and qr_exchange_write is to be called, from any thread. */
 bool qr_exchange_has_piece(struct qr_exchange *exchange);
 void qr_exchange_write(struct qr_exchange *exchange);
 /* The body is whole: the request is counted as under way. */

@@ -349,6 +349,22 @@ QR_DB_TEST(without_any_key_this_machine_needs_none) /* KEY-2 */
     close_world(&world);
 }
 
+/* Whatever they ask for: what they send need not be kept (HTTP-7). */
+QR_DB_TEST(a_stranger_is_who_has_no_valid_key_where_one_is_needed)
+{
+    struct world world;
+    open_world(&world, t, "none");
+    world.address = "127.0.0.1";
+    struct quire_request request = request_of(&world, NOBODY, "POST", "/mcp", NULL);
+    QR_CHECK_INT(0, quire_request_is_strange(world.quire, &request));
+    fill_world(&world);
+    for (enum who who = NOBODY; who < WHO_COUNT; who++) {
+        request = request_of(&world, who, "POST", "/api/v1/search", NULL);
+        QR_CHECK_INT(who == NOBODY || who == BAD_KEY, quire_request_is_strange(world.quire, &request));
+    }
+    close_world(&world);
+}
+
 /* ---- keys ---- */
 
 QR_DB_TEST(a_secret_is_in_the_answer_that_made_it_and_in_no_other) /* KEY-1, KEY-9 */

@@ -25,6 +25,7 @@ struct quire {
 
     struct quire_pieces *pieces; /* all that are open */
     int published;               /* events */
+    bool has_keys;
 };
 
 static struct quire library = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -216,6 +217,11 @@ static inline void wait_for_pieces(int count)
         }
         pthread_cond_wait(&library.changed, &library.lock);
     }
+}
+
+int quire_request_is_strange(struct quire *quire, const struct quire_request *request)
+{
+    return quire->has_keys && !request->authorization;
 }
 
 /* ---- streams: /stream counts what comes, /stream/refused does not open ---- */

@@ -143,6 +143,30 @@ QR_TEST(body_beyond_the_limit_is_refused) /* HTTP-7 */
     quire_port_stop(port);
 }
 
+static void check_body(const struct quire_port *port, const char *head, size_t size, int status, const char *has)
+{
+    const int fd = connect_client(port);
+    send_bytes(fd, qr_str_of(head));
+    send_body(fd, size);
+    check_answer(fd, status, has);
+    close(fd);
+}
+
+QR_TEST(large_bodies_of_strangers_are_not_kept) /* HTTP-7 */
+{
+    struct quire_port *port = start_with(&usual);
+    static const char large[] = "POST /a" HEADERS "Content-Length: 600000\r\n\r\n";
+    check_body(port, large, 600000, 200, "600000 bytes");
+    library.has_keys = true;
+    check_body(port, large, 600000, 401, "unauthorized");
+    check_body(port, "POST /a" HEADERS "Authorization: Bearer k\r\nContent-Length: 600000\r\n\r\n", 600000, 200,
+               "600000 bytes");
+    check_body(port, "POST /a" HEADERS "Content-Length: 1001\r\n\r\n", 1001, 200,
+               "1001 bytes"); /* the library's to refuse */
+    library.has_keys = false;
+    quire_port_stop(port);
+}
+
 /* ---- the guard ---- */
 
 /* Refused with 400, or hung up on without a word where libmicrohttpd does not call it HTTP at all. Closed in any case. */
