@@ -102,11 +102,8 @@ qr_rc qr_route_bases_list(const struct qr_request *request, struct qr_reply *rep
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct view view = {.request = request, .arena = &arena};
-    const char *cursor = qr_request_query(request, "cursor");
     QR_TRY(qr_request_limit(request, &view.limit, err));
-    if (cursor && !qr_uuid_parse(qr_str_of(cursor), &view.after)) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "cursor is not one that a list has answered with");
-    }
+    QR_TRY(qr_request_cursor_id(request, &view.after, err));
     QR_TRY(qr_db_read(request->quire->db, load_list, &view, err));
     return qr_reply_with(reply, 200, list_json(&view), err);
 }

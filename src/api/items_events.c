@@ -8,9 +8,15 @@
 
 enum { JOBS_MAX = 100 };
 
-struct event {
+/* Which one it is, and its place among those of one moment: a generation is raised before its job is added. */
+struct event_key {
     int64_t at_ms;
-    int64_t rank; /* of those of the same moment: a generation is raised before its job is added */
+    int64_t generation; /* 0 = a job */
+    qr_uuid job_id;
+};
+
+struct event {
+    struct event_key key;
     json_t *json; /* borrowed from the list of all */
 };
 
@@ -20,12 +26,12 @@ struct history {
     json_t *all;
 };
 
-static qr_rc add_event(struct history *history, int64_t at_ms, int64_t rank, json_t *json, qr_err *err)
+static qr_rc add_event(struct history *history, struct event_key key, json_t *json, qr_err *err)
 {
     if (json_array_append_new(history->all, json) != 0) {
         return qr_answer_out_of_memory(err);
     }
-    history->events[history->count++] = (struct event){at_ms, rank, json};
+    history->events[history->count++] = (struct event){key, json};
     return QR_OK;
 }
 
@@ -76,13 +82,18 @@ static qr_rc add_job(struct qr_tx *tx, struct history *history, const struct qr_
         "crashes", (json_int_t)job->crashes, "code", job->code, "message", job->message, "run_at",
         qr_json_time(job->run_at_ms), "claimed_at", qr_json_time(job->claimed_ms), "finished_at",
         qr_json_time(job->finished_ms), "worker", worker, "history", attempts_json(attempts, count));
-    return add_event(history, job->created_ms, 1, json, err);
+    return add_event(history, (struct event_key){.at_ms = job->created_ms, .job_id = job->id}, json, err);
 }
 
+/* The newest first; a total order, so that pages have one. */
 static int compare_events(const void *a, const void *b)
 {
-    const struct event *x = a, *y = b;
-    return x->at_ms != y->at_ms ? (x->at_ms < y->at_ms ? 1 : -1) : x->rank < y->rank ? 1 : x->rank > y->rank ? -1 : 0;
+    const struct event_key *x = &((const struct event *)a)->key, *y = &((const struct event *)b)->key;
+    if (x->at_ms != y->at_ms) {
+        return x->at_ms < y->at_ms ? 1 : -1;
+    }
+    const int jobs = memcmp(y->job_id.bytes, x->job_id.bytes, sizeof x->job_id.bytes); /* none has all zero */
+    return jobs ? jobs : x->generation < y->generation ? 1 : x->generation > y->generation ? -1 : 0;
 }
 
 static qr_rc add_all(struct qr_tx *tx, struct history *history, const struct qr_item *item, struct qr_arena *arena,
@@ -105,7 +116,8 @@ static qr_rc add_all(struct qr_tx *tx, struct history *history, const struct qr_
     for (size_t i = 0; i < note_count; i++) {
         json_t *json = json_pack("{s:s, s:o, s:I, s:s}", "kind", "generation", "at", qr_json_time(notes[i].at_ms),
                                  "generation", (json_int_t)notes[i].generation, "reason", notes[i].reason);
-        QR_TRY(add_event(history, notes[i].at_ms, 0, json, err));
+        QR_TRY(add_event(history, (struct event_key){.at_ms = notes[i].at_ms, .generation = notes[i].generation}, json,
+                         err));
     }
     return QR_OK;
 }
@@ -151,6 +163,36 @@ static qr_rc add_awaited(const struct history *history, const json_t *awaited, q
     return QR_OK;
 }
 
+/* Behind the one that the cursor names, as many as were asked for. */
+static qr_rc answer_page(const struct history *history, struct qr_item_answer *answer, qr_err *err)
+{
+    struct event after = {0};
+    qr_str cursor;
+    int limit;
+    QR_TRY(qr_request_limit(answer->request, &limit, err));
+    QR_TRY(qr_request_cursor(answer->request, answer->arena, &cursor, err));
+    if (cursor.len && cursor.len != sizeof after.key) {
+        return qr_cursor_unknown(err);
+    }
+    memcpy(&after.key, cursor.ptr, cursor.len);
+    size_t from = 0;
+    while (cursor.len && from < history->count && compare_events(&history->events[from], &after) <= 0) {
+        from++;
+    }
+    const size_t end = QR_MIN(history->count, from + (size_t)limit);
+    json_t *data = json_array();
+    for (size_t i = from; data && i < end; i++) {
+        if (json_array_append(data, history->events[i].json) != 0) {
+            json_decref(data);
+            data = NULL;
+        }
+    }
+    const qr_str next = {end < history->count ? (const char *)&history->events[end - 1].key : NULL,
+                         end < history->count ? sizeof after.key : 0};
+    answer->body = json_pack("{s:o, s:o}", "data", data, "next_cursor", qr_json_cursor(next));
+    return answer->body ? QR_OK : qr_answer_out_of_memory(err);
+}
+
 static qr_rc show_events(struct qr_tx *tx, struct qr_item_answer *answer, const struct qr_base *base,
                          struct qr_item *item, qr_err *err)
 {
@@ -161,15 +203,7 @@ static qr_rc show_events(struct qr_tx *tx, struct qr_item_answer *answer, const 
     QR_TRY(qr_awaited_of_base(answer->request->quire, base, answer->arena, &awaited, err));
     QR_TRY(add_awaited(&history, awaited, err));
     qsort(history.events, history.count, sizeof history.events[0], compare_events);
-    json_t *data = json_array();
-    for (size_t i = 0; data && i < history.count; i++) {
-        if (json_array_append(data, history.events[i].json) != 0) {
-            json_decref(data);
-            data = NULL;
-        }
-    }
-    answer->body = json_pack("{s:o, s:n}", "data", data, "next_cursor");
-    return answer->body ? QR_OK : qr_answer_out_of_memory(err);
+    return answer_page(&history, answer, err);
 }
 
 qr_rc qr_route_item_events(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

@@ -12,6 +12,8 @@ struct inside {
     bool has_deleting_below, has_text;
     int64_t model; /* the live one: how chunks are is told of its vectors */
     struct qr_artifact text;
+    qr_uuid after; /* of assets: the one before the page */
+    int limit;     /* one above the page's: is there more? */
     struct qr_asset *assets;
     size_t asset_count;
 };
@@ -177,8 +179,8 @@ static qr_rc load_assets(struct qr_tx *tx, void *arg, qr_err *err)
     struct inside *inside = arg;
     QR_TRY(load_inside(tx, arg, err));
     const int64_t live = inside->item.live_generation;
-    return qr_assets_list(tx, inside->item.id, live ? live : inside->item.generation, inside->arena, &inside->assets,
-                          &inside->asset_count, err);
+    return qr_assets_list(tx, inside->item.id, live ? live : inside->item.generation, inside->after, inside->limit,
+                          inside->arena, &inside->assets, &inside->asset_count, err);
 }
 
 static json_t *asset_json(const struct qr_asset *asset)
@@ -196,13 +198,17 @@ qr_rc qr_route_assets(const struct qr_request *request, struct qr_reply *reply, 
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct inside inside = {.request = request, .arena = &arena};
+    QR_TRY(qr_request_limit(request, &inside.limit, err));
+    QR_TRY(qr_request_cursor_id(request, &inside.after, err));
+    const size_t page = (size_t)inside.limit++;
     QR_TRY(qr_db_read(request->quire->db, load_assets, &inside, err));
     json_t *data = json_array();
-    for (size_t i = 0; data && i < inside.asset_count; i++) {
+    for (size_t i = 0; data && i < QR_MIN(inside.asset_count, page); i++) {
         if (json_array_append_new(data, asset_json(&inside.assets[i])) != 0) {
             json_decref(data);
             data = NULL;
         }
     }
-    return qr_reply_with(reply, 200, json_pack("{s:o, s:n}", "data", data, "next_cursor"), err);
+    const qr_uuid next = inside.asset_count > page ? inside.assets[page - 1].id : (qr_uuid){0};
+    return qr_reply_with(reply, 200, json_pack("{s:o, s:o}", "data", data, "next_cursor", qr_json_uuid(next)), err);
 }

@@ -131,7 +131,7 @@ qr_rc qr_route_jobs_list(const struct qr_request *request, struct qr_reply *repl
     QR_TRY(read_queue(request, &filter->queue, err));
     QR_TRY(read_uuid(request, "base", &filter->base_id, err));
     QR_TRY(read_uuid(request, "item", &filter->item_id, err));
-    QR_TRY(read_uuid(request, "cursor", &filter->after, err));
+    QR_TRY(qr_request_cursor_id(request, &filter->after, err));
     filter->limit++;
     QR_TRY(qr_db_read(request->quire->db, load_listing, &listing, err));
     return qr_reply_with(reply, 200, listing_json(&listing), err);

@@ -83,11 +83,8 @@ qr_rc qr_route_keys_list(const struct qr_request *request, struct qr_reply *repl
     qr_arena_init(&arena, 0);
     QR_JSON *data = json_array();
     struct listing listing = {.arena = &arena, .data = data};
-    const char *cursor = qr_request_query(request, "cursor");
     QR_TRY(qr_request_limit(request, &listing.limit, err));
-    if (cursor && !qr_uuid_parse(qr_str_of(cursor), &listing.after)) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "cursor is not one that a list has answered with");
-    }
+    QR_TRY(qr_request_cursor_id(request, &listing.after, err));
     QR_TRY(qr_db_read(request->quire->db, load_listing, &listing, err));
     return qr_reply_with(reply, 200, json_pack("{s:O, s:o}", "data", data, "next_cursor", qr_json_uuid(listing.next)),
                          err);

@@ -123,6 +123,18 @@ qr_rc qr_request_limit(const struct qr_request *request, int *ret_limit, qr_err 
     return QR_OK;
 }
 
+qr_rc qr_cursor_unknown(qr_err *err)
+{
+    return qr_fail(err, QR_CODE_INVALID_VALUE, "cursor is not one that a list has answered with");
+}
+
+qr_rc qr_request_cursor_id(const struct qr_request *request, qr_uuid *ret_id, qr_err *err)
+{
+    const char *text = qr_request_query(request, "cursor");
+    *ret_id = (qr_uuid){0};
+    return !text || qr_uuid_parse(qr_str_of(text), ret_id) ? QR_OK : qr_cursor_unknown(err);
+}
+
 static int digit_of(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -130,14 +142,18 @@ static int digit_of(char c)
 
 qr_rc qr_request_cursor(const struct qr_request *request, struct qr_arena *arena, qr_str *ret_bytes, qr_err *err)
 {
-    const qr_str text = qr_str_of(qr_request_query(request, "cursor"));
+    const char *given = qr_request_query(request, "cursor");
+    const qr_str text = qr_str_of(given);
     char *bytes = qr_arena_alloc(arena, text.len / 2 + 1);
     if (!bytes) {
         return qr_answer_out_of_memory(err);
     }
+    if (given && (text.len == 0 || text.len % 2)) {
+        return qr_cursor_unknown(err);
+    }
     for (size_t i = 0; i < text.len; i++) {
-        if (text.len % 2 || digit_of(text.ptr[i]) < 0) {
-            return qr_fail(err, QR_CODE_INVALID_VALUE, "cursor is not one that a list has answered with");
+        if (digit_of(text.ptr[i]) < 0) {
+            return qr_cursor_unknown(err);
         }
         bytes[i / 2] = (char)((unsigned char)bytes[i / 2] << 4 | digit_of(text.ptr[i]));
     }

@@ -30,6 +30,9 @@ qr_rc qr_request_limit(const struct qr_request *request, int *ret_limit, qr_err 
 qr_rc qr_request_cursor(const struct qr_request *request, struct qr_arena *arena, qr_str *ret_bytes, qr_err *err);
 /* null for no bytes. */
 json_t *qr_json_cursor(qr_str bytes);
+/* The same of lists in the order of ids, whose cursor is the last one shown: all zero when it was not given. */
+qr_rc qr_request_cursor_id(const struct qr_request *request, qr_uuid *ret_id, qr_err *err);
+qr_rc qr_cursor_unknown(qr_err *err);
 
 /* ---- fields of the body ---- */
 

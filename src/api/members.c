@@ -39,11 +39,8 @@ qr_rc qr_route_members_list(const struct qr_request *request, struct qr_reply *r
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct listing listing = {.request = request, .arena = &arena};
-    const char *cursor = qr_request_query(request, "cursor");
     QR_TRY(qr_request_limit(request, &listing.limit, err));
-    if (cursor && !qr_uuid_parse(qr_str_of(cursor), &listing.after)) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "cursor is not one that a list has answered with");
-    }
+    QR_TRY(qr_request_cursor_id(request, &listing.after, err));
     QR_TRY(qr_db_read(request->quire->db, load_listing, &listing, err));
     const size_t page = QR_MIN(listing.count, (size_t)listing.limit);
     QR_JSON *data = json_array();

@@ -79,20 +79,31 @@ static qr_rc make_json(struct qr_tx *tx, const struct qr_request *request, const
 
 struct list_call {
     const struct qr_request *request;
+    qr_str after; /* the name before the page; none = from the first on */
+    int limit;
     json_t *data;
+    bool is_more;
 };
 
 static qr_rc list_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    const struct list_call *call = arg;
+    struct list_call *call = arg;
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     struct qr_named_model *models;
     size_t count;
     qr_arena_init(&arena, 0);
     json_array_clear(call->data);
     QR_TRY(qr_named_models_list(tx, &arena, &models, &count, err));
+    call->is_more = false;
     for (size_t i = 0; i < count; i++) {
         json_t *json;
+        if (qr_str_compare(qr_str_of(models[i].name), call->after) <= 0) {
+            continue;
+        }
+        call->is_more = json_array_size(call->data) == (size_t)call->limit;
+        if (call->is_more) {
+            break;
+        }
         QR_TRY(make_json(tx, call->request, &models[i], &arena, &json, err));
         if (json_array_append_new(call->data, json) != 0) {
             return qr_answer_out_of_memory(err);
@@ -103,12 +114,19 @@ static qr_rc list_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 
 qr_rc qr_route_models_list(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     QR_JSON *data = json_array();
+    struct list_call call = {.request = request, .data = data};
+    qr_arena_init(&arena, 0);
     if (!data) {
         return qr_answer_out_of_memory(err);
     }
-    QR_TRY(qr_db_read(request->quire->db, list_in_tx, &(struct list_call){request, data}, err));
-    return qr_reply_with(reply, 200, json_pack("{s:O, s:n}", "data", data, "next_cursor"), err);
+    QR_TRY(qr_request_limit(request, &call.limit, err));
+    QR_TRY(qr_request_cursor(request, &arena, &call.after, err));
+    QR_TRY(qr_db_read(request->quire->db, list_in_tx, &call, err));
+    const json_t *last = call.is_more ? json_array_get(data, json_array_size(data) - 1) : NULL;
+    json_t *next = qr_json_cursor(qr_str_of(json_string_value(json_object_get(last, "name"))));
+    return qr_reply_with(reply, 200, json_pack("{s:O, s:o}", "data", data, "next_cursor", next), err);
 }
 
 /* ---- making ---- */

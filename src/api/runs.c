@@ -135,27 +135,21 @@ static qr_rc load_listing(struct qr_tx *tx, void *arg, qr_err *err)
 
 qr_rc qr_route_runs_list(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
-    QR_CLEANUP(qr_arena_done) struct qr_arena arena, cursor_arena;
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
-    qr_arena_init(&cursor_arena, 0);
     struct listing listing = {.arena = &arena};
-    qr_str cursor;
     QR_TRY(qr_request_base_id(request, &listing.base_id, err));
     QR_TRY(qr_request_limit(request, &listing.limit, err));
-    QR_TRY(qr_request_cursor(request, &cursor_arena, &cursor, err));
-    if (cursor.len == QR_UUID_BYTES) {
-        memcpy(listing.before.bytes, cursor.ptr, QR_UUID_BYTES);
-    }
+    QR_TRY(qr_request_cursor_id(request, &listing.before, err));
+    const size_t page = (size_t)listing.limit++; /* is there more? */
     QR_TRY(qr_db_read(request->quire->db, load_listing, &listing, err));
     json_t *data = json_array();
-    for (size_t i = 0; data && i < listing.count; i++) {
+    for (size_t i = 0; data && i < QR_MIN(listing.count, page); i++) {
         if (json_array_append_new(data, run_json(&listing.runs[i])) != 0) {
             json_decref(data);
             data = NULL;
         }
     }
-    const bool is_more = listing.count == (size_t)listing.limit;
-    const qr_str next =
-        is_more ? (qr_str){(const char *)listing.runs[listing.count - 1].id.bytes, QR_UUID_BYTES} : (qr_str){0};
-    return qr_reply_with(reply, 200, json_pack("{s:o, s:o}", "data", data, "next_cursor", qr_json_cursor(next)), err);
+    const qr_uuid next = listing.count > page ? listing.runs[page - 1].id : (qr_uuid){0};
+    return qr_reply_with(reply, 200, json_pack("{s:o, s:o}", "data", data, "next_cursor", qr_json_uuid(next)), err);
 }

@@ -57,6 +57,9 @@ static void print_list(const json_t *answer)
     if (i == 0) {
         puts("no models; `quire model add NAME --url URL --model MODEL` names one");
     }
+    if (cli_text(answer, "next_cursor")[0]) {
+        puts("there are more");
+    }
 }
 
 static void print_removed(const json_t *answer)
@@ -160,7 +163,8 @@ static int ask(struct cli *cli)
     qr_err err = {0};
     const struct action *action = find_action(cli, &err);
     const bool adds = action && strcmp(action->name, "add") == 0;
-    qr_buf_add_text(&path, "/api/v1/models");
+    const bool lists = action && action->print == print_list;
+    qr_buf_printf(&path, "/api/v1/models%s", lists ? "?limit=200" : "");
     if (action && action->is_in_path) {
         qr_buf_add_char(&path, '/');
         qr_url_add_encoded(&path, cli->args[1]);

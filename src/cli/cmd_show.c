@@ -231,7 +231,7 @@ static int show(struct cli *cli)
     }
     int exit_code = cli_find_item(cli, cli->args[0], &item);
     cli_add_base_path(cli, &path, "/items/");
-    qr_buf_printf(&path, "%s/events", cli_text(item, "id"));
+    qr_buf_printf(&path, "%s/events?limit=200", cli_text(item, "id"));
     exit_code = exit_code ? exit_code : cli_call(cli, "GET", qr_buf_str(&path).ptr, NULL, &answer);
     if (exit_code) {
         return exit_code;

@@ -124,14 +124,14 @@ static qr_rc list_assets(struct qr_tx *tx, const char *sql, const struct qr_val 
     return qr_rows_end(&rows, err);
 }
 
-qr_rc qr_assets_list(struct qr_tx *tx, qr_uuid item_id, int64_t generation, struct qr_arena *arena,
-                     struct qr_asset **ret_assets, size_t *ret_count, qr_err *err)
+qr_rc qr_assets_list(struct qr_tx *tx, qr_uuid item_id, int64_t generation, qr_uuid after, int limit,
+                     struct qr_arena *arena, struct qr_asset **ret_assets, size_t *ret_count, qr_err *err)
 {
-    enum { SHOWN_MAX = 200 };
-    return list_assets(
-        tx, "SELECT " ASSET_COLUMNS " FROM asset WHERE item_id = ?1 AND generation = ?2 ORDER BY id LIMIT ?3",
-        QR_VALS(qr_val_uuid(&item_id), qr_val_i64(generation), qr_val_i64(SHOWN_MAX)), SHOWN_MAX, arena, ret_assets,
-        ret_count, err);
+    return list_assets(tx,
+                       "SELECT " ASSET_COLUMNS
+                       " FROM asset WHERE item_id = ?1 AND generation = ?2 AND id > ?3 ORDER BY id LIMIT ?4",
+                       QR_VALS(qr_val_uuid(&item_id), qr_val_i64(generation), qr_val_uuid(&after), qr_val_i64(limit)),
+                       (size_t)limit, arena, ret_assets, ret_count, err);
 }
 
 qr_rc qr_assets_pending(struct qr_tx *tx, qr_uuid base_id, int limit, struct qr_arena *arena,

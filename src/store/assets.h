@@ -38,8 +38,9 @@ qr_rc qr_assets_count(struct qr_tx *tx, qr_uuid item_id, int64_t generation, int
 /* Of the base, those that are not analysed yet. */
 qr_rc qr_assets_pending(struct qr_tx *tx, qr_uuid base_id, int limit, struct qr_arena *arena,
                         struct qr_asset **ret_assets, size_t *ret_count, qr_err *err);
-qr_rc qr_assets_list(struct qr_tx *tx, qr_uuid item_id, int64_t generation, struct qr_arena *arena,
-                     struct qr_asset **ret_assets, size_t *ret_count, qr_err *err);
+/* In the order of their ids, behind `after`. */
+qr_rc qr_assets_list(struct qr_tx *tx, qr_uuid item_id, int64_t generation, qr_uuid after, int limit,
+                     struct qr_arena *arena, struct qr_asset **ret_assets, size_t *ret_count, qr_err *err);
 /* Removes those of generations other than these two. */
 qr_rc qr_assets_purge(struct qr_tx *tx, qr_uuid item_id, int64_t live_generation, int64_t wanted_generation,
                       qr_err *err);
