@@ -58,12 +58,13 @@ static const char *keyed(char buffer[static 96], const char *one, const char *tw
 /* ---- throughput ---- */
 
 struct measured {
-    /* inputs a second: by its limits or, where that is less, what it gives to a client that does nothing else */
-    double can;
-    struct round_figures one, own; /* with one thread that runs jobs, and with as many as there are otherwise */
+    double can;                       /* inputs a second */
+    double used, used_whole, refused; /* by one thread that runs jobs: parts of `can` */
+    double used_own;                  /* by as many as there are otherwise */
+    double inputs_a_request;
 };
 
-/* Once more after the rounds: what else runs on the machine changes, and the better one counts. */
+/* By its limits or, where that is less, what it gives to a client that does nothing else. */
 static double measure_capacity(const struct bench_options *options, const struct server_limits *limits)
 {
     const double declared = server_capacity(limits, BARE_INPUTS);
@@ -75,19 +76,43 @@ static void report_server(struct bench_report *to, const struct kind *kind, cons
                           const struct measured *measured)
 {
     char key[96], label[128];
-    const struct round_figures *one = &measured->one;
     snprintf(label, sizeof label, "A server that %s", server->label);
     bench_report_number(to, keyed(key, kind->key, server->key, "can"), measured->can, "inputs/s", label);
-    bench_report_goal(to, keyed(key, kind->key, server->key, "used"), one->steady_a_second / measured->can, true, 0.95,
+    bench_report_goal(to, keyed(key, kind->key, server->key, "used"), measured->used, true, 0.95,
                       "    of that by one thread, in the steady state");
-    bench_report_number(to, keyed(key, kind->key, server->key, "used_whole"), one->whole_a_second / measured->can, "",
+    bench_report_number(to, keyed(key, kind->key, server->key, "used_whole"), measured->used_whole, "",
                         "    from the first job to the last, with its beginning");
-    bench_report_number(to, keyed(key, kind->key, server->key, "used_own"),
-                        measured->own.steady_a_second / measured->can, "", "    by as many threads as there are");
-    bench_report_number(to, keyed(key, kind->key, server->key, "inputs_a_request"), one->inputs / one->requests, "",
+    bench_report_number(to, keyed(key, kind->key, server->key, "used_own"), measured->used_own, "",
+                        "    by as many threads as there are");
+    bench_report_number(to, keyed(key, kind->key, server->key, "inputs_a_request"), measured->inputs_a_request, "",
                         "    inputs in a request, of 32 at most");
-    bench_report_number(to, keyed(key, kind->key, server->key, "refused"), one->refused + measured->own.refused, "",
+    bench_report_number(to, keyed(key, kind->key, server->key, "refused"), measured->refused, "",
                         "    requests refused");
+}
+
+/* What else runs on the machine changes: the client and a round take turns, each is compared with the one before it, and the
+ * median counts. */
+static struct measured measure(const struct bench_options *options, struct round_request *request)
+{
+    struct measured measured = {0};
+    double can[ROUNDS], used[ROUNDS], used_whole[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        can[i] = measure_capacity(options, request->limits);
+        request->threads = 1;
+        const struct round_figures one = round_run(request, 1);
+        used[i] = one.steady_a_second / can[i];
+        used_whole[i] = one.whole_a_second / can[i];
+        measured.inputs_a_request = one.inputs / one.requests;
+        measured.refused += one.refused;
+    }
+    request->threads = 0;
+    const struct round_figures own = round_run(request, 1);
+    measured.used_own = own.steady_a_second / can[ROUNDS - 1];
+    measured.refused += own.refused;
+    measured.can = bench_median(can, ROUNDS);
+    measured.used = bench_median(used, ROUNDS);
+    measured.used_whole = bench_median(used_whole, ROUNDS);
+    return measured;
 }
 
 static void bench_kind(struct bench_report *to, const struct bench_options *options, const struct kind *kind)
@@ -99,14 +124,8 @@ static void bench_kind(struct bench_report *to, const struct bench_options *opti
     kind->make(dir, (int)(options->seconds * CHUNKS_A_SECOND), 1);
     bench_report_heading(to, heading);
     for (size_t i = 0; i < QR_COUNT(servers); i++) {
-        struct measured measured = {.can = measure_capacity(options, &servers[i].limits)};
         request.limits = &servers[i].limits;
-        request.threads = 1;
-        measured.one = round_run(&request, ROUNDS);
-        request.threads = 0;
-        measured.own = round_run(&request, 1);
-        const double can_after = measure_capacity(options, &servers[i].limits);
-        measured.can = QR_MAX(measured.can, can_after);
+        const struct measured measured = measure(options, &request);
         report_server(to, kind, &servers[i], &measured);
     }
     bench_remove(dir);
@@ -114,19 +133,25 @@ static void bench_kind(struct bench_report *to, const struct bench_options *opti
 
 /* ---- the CPU ---- */
 
+struct cost {
+    double whole_us;   /* of a chunk, beyond that of a base without a model */
+    double threads_us; /* of the threads that embed alone */
+};
+
 /* In turns with the same folder in a base without a model: the machine is about as busy for both. */
-static double cost_us(const struct bench_options *options, const char *folder)
+static struct cost measure_cost(const struct bench_options *options, const char *folder)
 {
     static const struct server_limits fast = {0};
-    double costs_us[ROUNDS];
+    double whole_us[ROUNDS], threads_us[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         struct round_request request = {.options = options, .folder = folder, .threads = 1};
         const struct round_figures none = round_run(&request, 1);
         request.limits = &fast;
         const struct round_figures figures = round_run(&request, 1);
-        costs_us[i] = (figures.cpu_s - none.cpu_s) * 1e6 / figures.inputs;
+        whole_us[i] = (figures.cpu_s - none.cpu_s) * 1e6 / figures.inputs;
+        threads_us[i] = figures.embed_cpu_s * 1e6 / figures.inputs;
     }
-    return bench_median(costs_us, ROUNDS);
+    return (struct cost){bench_median(whole_us, ROUNDS), bench_median(threads_us, ROUNDS)};
 }
 
 static void bench_cost(struct bench_report *to, const struct bench_options *options)
@@ -136,10 +161,12 @@ static void bench_cost(struct bench_report *to, const struct bench_options *opti
     for (size_t i = 0; i < QR_COUNT(kinds); i++) {
         snprintf(dir, sizeof dir, "%s/%s", options->dir, kinds[i].key);
         kinds[i].make(dir, (int)(options->seconds * CHUNKS_A_SECOND), 1);
-        snprintf(key, sizeof key, "%s_cpu_us", kinds[i].key);
-        snprintf(label, sizeof label, "%s, with their jobs, µs", kinds[i].label);
-        bench_report_goal(to, key, cost_us(options, dir), false, 50, label);
+        const struct cost cost = measure_cost(options, dir);
         bench_remove(dir);
+        snprintf(label, sizeof label, "%s, with their jobs, µs", kinds[i].label);
+        bench_report_goal(to, keyed(key, kinds[i].key, "cpu", "us"), cost.whole_us, false, 50, label);
+        bench_report_number(to, keyed(key, kinds[i].key, "threads_cpu", "us"), cost.threads_us, "µs",
+                            "    of that, in the threads that embed");
     }
 }
 

@@ -1,6 +1,7 @@
 #include "embed_remote/bare.h"
 
 #include "base/buf.h"
+#include "base/sync.h"
 #include "base/thread.h"
 #include "ingest/corpus.h"
 #include "support.h"
@@ -100,6 +101,7 @@ static void *run_client(void *arg)
 {
     struct client *client = arg;
     const int fd = connect_to(client->port);
+    qr_thread_lower(); /* as the threads are that embed documents */
     bench_sleep_us(QR_MAX(client->from_us - bench_now_us(), (int64_t)0));
     while (bench_now_us() < client->until_us) {
         send_all(fd, client->request);

@@ -14,9 +14,10 @@ struct round_request {
 };
 
 struct round_figures {
-    double whole_s; /* from the moment when the queue goes on until all is found */
-    double cpu_s;   /* of our process, from its opening until then, without helpers and without the server */
-    double peak_mb; /* the most memory it had */
+    double whole_s;     /* from the moment when the queue goes on until all is found */
+    double cpu_s;       /* of our process, from its opening until then, without helpers and without the server */
+    double embed_cpu_s; /* of that, of the threads that run jobs of the queue `embed` and those that make the calls */
+    double peak_mb;     /* the most memory it had */
     /* of the server, while it was asked */
     double inputs, requests, refused;
     double steady_a_second; /* in the steady state */

@@ -198,11 +198,11 @@ static bool is_time(struct qr_batcher *batcher, bool with_documents, int64_t *re
 {
     struct qr_provider *provider = batcher->provider;
     const int64_t now_ms = qr_batcher_now(batcher);
-    int64_t tokens;
-    if (!qr_embed_line_is_due(batcher, with_documents, now_ms, ret_until_mono_ms, &tokens)) {
+    struct qr_embed_next next;
+    if (!qr_embed_line_is_due(batcher, with_documents, now_ms, ret_until_mono_ms, &next)) {
         return false;
     }
-    const int64_t wait_ms = provider->wait_ms ? provider->wait_ms(provider, tokens) : 0;
+    const int64_t wait_ms = provider->wait_ms ? provider->wait_ms(provider, &next) : 0;
     *ret_until_mono_ms = now_ms + QR_MAX(wait_ms, (int64_t)DUE_AGAIN_MS);
     return wait_ms <= 0 || wait_ms > WAIT_HERE_MS_MAX;
 }
@@ -474,7 +474,7 @@ int64_t qr_batcher_wait_ms(struct qr_batcher *batcher)
 {
     struct qr_provider *provider = batcher->provider;
     const int64_t wait_ms = provider->put_off_ms ? provider->put_off_ms(provider)
-                            : provider->wait_ms  ? provider->wait_ms(provider, 0)
+                            : provider->wait_ms  ? provider->wait_ms(provider, &(struct qr_embed_next){0})
                                                  : 0;
     return QR_MAX(wait_ms, (int64_t)WAIT_MS_MIN);
 }

@@ -388,7 +388,8 @@ static void settle_answer(struct call *call)
 static void wait_or_stop(struct call *call, const qr_err *error)
 {
     struct qr_provider *provider = call->batcher->provider;
-    const int64_t wait_ms = provider->wait_ms ? provider->wait_ms(provider, call->tokens) : 0;
+    const struct qr_embed_next again = {.tokens = call->tokens, .is_query = call->is_query};
+    const int64_t wait_ms = provider->wait_ms ? provider->wait_ms(provider, &again) : 0;
     bool stops = wait_ms > WAIT_HERE_MS_MAX || call->is_query;
     for (size_t i = 0; i < call->count; i++) {
         stops = ++call->items[i].entry->limited_count > LIMITED_MAX || stops;

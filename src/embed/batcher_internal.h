@@ -103,7 +103,7 @@ void qr_embed_line_add(struct qr_batcher *batcher, struct qr_embed_entry *entry)
 void qr_embed_line_take(struct qr_batcher *batcher, struct qr_embed_entry *entry);
 /* Whether a call is to be made at `now`; else *ret_until_mono_ms is when it might be (INT64_MAX = when something changes). */
 bool qr_embed_line_is_due(const struct qr_batcher *batcher, bool with_documents, int64_t now_mono_ms,
-                          int64_t *ret_until_mono_ms, int64_t *ret_tokens);
+                          int64_t *ret_until_mono_ms, struct qr_embed_next *ret_next);
 /* Takes the entries of the next call out of the line; NULL when out of memory, and nothing was taken. */
 struct call *qr_embed_line_take_call(struct qr_batcher *batcher, bool with_documents);
 void qr_embed_call_free(struct call *call);

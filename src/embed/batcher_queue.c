@@ -101,18 +101,19 @@ static bool is_full(const struct qr_batcher *batcher)
 }
 
 bool qr_embed_line_is_due(const struct qr_batcher *batcher, bool with_documents, int64_t now_mono_ms,
-                          int64_t *ret_until_mono_ms, int64_t *ret_tokens)
+                          int64_t *ret_until_mono_ms, struct qr_embed_next *ret_next)
 {
     *ret_until_mono_ms = INT64_MAX;
-    *ret_tokens = 0;
-    if (batcher->query_count > 0) {
+    *ret_next = (struct qr_embed_next){.is_query = batcher->query_count > 0};
+    if (ret_next->is_query) {
         return true;
     }
     if (batcher->document_count == 0 || !with_documents) {
         return false;
     }
-    *ret_tokens = QR_MIN(batcher->document_tokens, tokens_max(batcher));
-    if (batcher->urgent_count > 0 || is_full(batcher)) {
+    ret_next->tokens = QR_MIN(batcher->document_tokens, tokens_max(batcher));
+    ret_next->is_full = is_full(batcher);
+    if (batcher->urgent_count > 0 || ret_next->is_full) {
         return true;
     }
     const struct qr_embed_entry *oldest = batcher->lists[oldest_list(batcher)].first;

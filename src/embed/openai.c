@@ -10,6 +10,7 @@ enum {
     CALLS_A_REQUEST = 2, /* one is with the server while another is looked at or kept: no place there stays empty */
     LINGER_MS = 20,
     IN_FLIGHT_LOOK_MS = 20, /* while as many requests are under way as the endpoint takes */
+    AHEAD_MS_MAX = 500, /* of a server that answers sooner, the next requests are made ready before there is a place */
     BYTES_A_DIMENSION = 40, /* of an answer, more than any server writes */
     BYTES_AROUND = 65536,
 };
@@ -69,16 +70,17 @@ static qr_rc embed(struct qr_provider *provider, const struct qr_embed_request *
                : fail_for(&answer, err);
 }
 
-static int64_t wait_ms(struct qr_provider *provider, int64_t tokens)
+/* A place that is given back is to be taken at once: looking whether texts are wanted comes before. But what was found must still
+ * be true when it is sent, and a call that is not full may yet become so. A query is first in line in any case (N2). */
+static int64_t wait_ms(struct qr_provider *provider, const struct qr_embed_next *next)
 {
-    struct openai_provider *openai = QR_CONTAINER_OF(provider, struct openai_provider, provider);
-    struct qr_endpoint_state state;
-    const int64_t wait_ms = qr_endpoint_look_ms(openai->endpoint, tokens);
-    if (wait_ms > 0) {
+    const struct openai_provider *openai = QR_CONTAINER_OF(provider, struct openai_provider, provider);
+    const enum qr_priority priority = next->is_query ? QR_PRIORITY_QUERY : QR_PRIORITY_DOCUMENT;
+    const int64_t wait_ms = qr_endpoint_look_ms(openai->endpoint, priority, next->tokens);
+    if (wait_ms > 0 || next->is_query) {
         return wait_ms;
     }
-    qr_endpoint_look(openai->endpoint, &state);
-    return state.in_flight < state.in_flight_limit ? 0 : IN_FLIGHT_LOOK_MS;
+    return qr_endpoint_has_place(openai->endpoint, next->is_full ? AHEAD_MS_MAX : 0) ? 0 : IN_FLIGHT_LOOK_MS;
 }
 
 static int64_t put_off_ms(struct qr_provider *provider)

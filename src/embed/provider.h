@@ -27,6 +27,13 @@ struct qr_embed_request {
     void *cancel_arg;
 };
 
+/* A call that could be made next. */
+struct qr_embed_next {
+    int64_t tokens; /* about so many */
+    bool is_query;
+    bool is_full; /* it gains nothing by waiting */
+};
+
 struct qr_embed_answer {
     float
         *vectors; /* of length 1, `dimension` floats each, in the order of the texts; qr_alloc, the caller's to free */
@@ -49,8 +56,9 @@ struct qr_provider {
      * `rate_limited` (later; nothing was paid), and any other: for all of them. */
     qr_rc (*embed)(struct qr_provider *provider, const struct qr_embed_request *request,
                    struct qr_embed_answer *ret_answer, qr_err *err);
-    /* How long until a call of so many tokens may be made; NULL = at any time. Asked often: it changes nothing. */
-    int64_t (*wait_ms)(struct qr_provider *provider, int64_t tokens);
+    /* How long until this call may be made; NULL = at any time. Asked often: it changes nothing. A call that is made has to wait
+     * a moment yet where others are before it: embed waits for that. */
+    int64_t (*wait_ms)(struct qr_provider *provider, const struct qr_embed_next *next);
     /* The same for who puts its work off: each is told its own time. NULL = as wait_ms says. */
     int64_t (*put_off_ms)(struct qr_provider *provider);
     void (*free)(struct qr_provider *provider); /* NULL = nothing to do */

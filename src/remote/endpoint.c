@@ -185,17 +185,26 @@ static int64_t share_ms(const struct qr_endpoint_limits *limits, int64_t tokens)
 }
 
 /* With the lock held. */
-static int64_t wait_at(struct qr_endpoint *endpoint, int64_t tokens, int64_t now_ms)
+static int64_t wait_at(struct qr_endpoint *endpoint, enum qr_priority priority, int64_t tokens, int64_t now_ms)
 {
     const char *why;
-    const int64_t wait_ms = qr_limits_wait_ms(&endpoint->limits, QR_PRIORITY_DOCUMENT, tokens, now_ms, &why);
+    const int64_t wait_ms = qr_limits_wait_ms(&endpoint->limits, priority, tokens, now_ms, &why);
     return endpoint->circuit.is_open ? QR_MAX(wait_ms, qr_circuit_wait_ms(&endpoint->circuit, now_ms)) : wait_ms;
 }
 
-int64_t qr_endpoint_look_ms(struct qr_endpoint *endpoint, int64_t tokens)
+int64_t qr_endpoint_look_ms(struct qr_endpoint *endpoint, enum qr_priority priority, int64_t tokens)
 {
     QR_HOLD(&endpoint->lock);
-    return wait_at(endpoint, QR_MAX(tokens, (int64_t)0), qr_clock_mono_ms(endpoint->all->clock));
+    return wait_at(endpoint, priority, QR_MAX(tokens, (int64_t)0), qr_clock_mono_ms(endpoint->all->clock));
+}
+
+bool qr_endpoint_has_place(struct qr_endpoint *endpoint, int64_t ahead_ms)
+{
+    QR_HOLD(&endpoint->lock);
+    const struct qr_limits *limits = &endpoint->limits;
+    const int before = limits->in_flight + qr_permit_count_waiting(endpoint);
+    const bool answers_soon = limits->answer_ms > 0 && limits->answer_ms <= ahead_ms;
+    return before < (answers_soon ? 2 * limits->in_flight_limit : limits->in_flight_limit);
 }
 
 int64_t qr_endpoint_wait_ms(struct qr_endpoint *endpoint, int64_t tokens)
@@ -203,7 +212,7 @@ int64_t qr_endpoint_wait_ms(struct qr_endpoint *endpoint, int64_t tokens)
     tokens = QR_MAX(tokens, (int64_t)0);
     QR_HOLD(&endpoint->lock);
     const int64_t now_ms = qr_clock_mono_ms(endpoint->all->clock);
-    const int64_t wait_ms = wait_at(endpoint, tokens, now_ms);
+    const int64_t wait_ms = wait_at(endpoint, QR_PRIORITY_DOCUMENT, tokens, now_ms);
     if (endpoint->circuit.is_open || wait_ms == 0) {
         return wait_ms;
     }

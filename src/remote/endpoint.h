@@ -77,8 +77,11 @@ struct qr_endpoints_totals {
 void qr_endpoints_look(struct qr_endpoints *endpoints, struct qr_endpoints_totals *ret_totals);
 /* Texts live as long as the endpoint. */
 void qr_endpoint_look(struct qr_endpoint *endpoint, struct qr_endpoint_state *ret_state);
-/* How long until a request of so many tokens may be sent, as it stands; 0 = now. To look changes nothing. */
-int64_t qr_endpoint_look_ms(struct qr_endpoint *endpoint, int64_t tokens);
+/* How long until a request of so many tokens may be sent, as it stands, whatever is under way; 0 = now. To look changes nothing. */
+int64_t qr_endpoint_look_ms(struct qr_endpoint *endpoint, enum qr_priority priority, int64_t tokens);
+/* Whether one more finds a place; or, where answers take no longer than `ahead_ms`, is no further back in line than behind as many
+ * as are sent at a time: then it has its place when one of these is answered. */
+bool qr_endpoint_has_place(struct qr_endpoint *endpoint, int64_t ahead_ms);
 /* The same for a caller that was told `rate_limited` or `endpoint_refused` and puts its work off. Where there is a limit a minute each
  * caller is told another time, one behind the other, so that they do not all come back at once for the one that can be sent. */
 int64_t qr_endpoint_wait_ms(struct qr_endpoint *endpoint, int64_t tokens);

@@ -66,9 +66,13 @@ struct qr_permit {
 qr_rc qr_permit_take(struct qr_endpoint *endpoint, const struct qr_permit_ask *ask, struct qr_permit *ret_permit,
                      qr_err *err);
 
+/* With the lock held. */
+int qr_permit_count_waiting(const struct qr_endpoint *endpoint);
+
 struct qr_permit_outcome {
     enum qr_verdict verdict;
     bool is_good, is_limited, is_slow;
+    int64_t took_ms;
     const struct qr_remote_headers *headers; /* NULL = no answer */
     const qr_err *refusal;
 };

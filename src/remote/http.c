@@ -463,7 +463,8 @@ static qr_rc send_with_key(struct qr_endpoint *endpoint, const struct qr_remote_
     const qr_rc rc = exchange(&transfer, timeout_ms, err);
     end_to_wait(endpoint, &unanswered);
     struct qr_permit_outcome outcome = outcome_of(&transfer, rc);
-    outcome.is_slow = rc == QR_TIMEOUT || qr_clock_mono_ms(endpoint->all->clock) - begun_ms >= timeout_ms / SLOW_SHARE;
+    outcome.took_ms = qr_clock_mono_ms(endpoint->all->clock) - begun_ms;
+    outcome.is_slow = rc == QR_TIMEOUT || outcome.took_ms >= timeout_ms / SLOW_SHARE;
     qr_permit_give(endpoint, &permit, &outcome);
     return rc;
 }

@@ -97,6 +97,13 @@ static void hear(struct qr_left *left, const struct qr_told *told, int64_t now_m
     }
 }
 
+/* The last few count: a server that is slow now is known to be so after one or two. */
+static void note_time(struct qr_limits *limits, int64_t took_ms)
+{
+    const int64_t before_ms = limits->answer_ms ? limits->answer_ms : took_ms;
+    limits->answer_ms = QR_MAX((before_ms + took_ms) / 2, (int64_t)1);
+}
+
 static void grow(struct qr_limits *limits)
 {
     limits->pause_ms = 0;
@@ -141,6 +148,9 @@ void qr_limits_end(struct qr_limits *limits, const struct qr_limits_news *news, 
     if (news->headers) {
         hear(&limits->requests_left, &news->headers->requests, now_ms);
         hear(&limits->tokens_left, &news->headers->tokens, now_ms);
+    }
+    if (news->is_good) {
+        note_time(limits, news->took_ms);
     }
     if (news->is_limited) {
         shrink(limits, news, rand, now_ms);

@@ -22,6 +22,7 @@ struct qr_limits {
     int64_t pause_ms;      /* of the last refusal that did not say how long */
     int64_t begun_ms;      /* the last one */
     int in_flight, in_flight_limit, good_count;
+    int64_t answer_ms;               /* so long good answers took lately; 0 = there was none */
     uint64_t begun_count, halved_at; /* the last one that was begun before the limit was halved */
 };
 
@@ -38,9 +39,10 @@ uint64_t qr_limits_begin(struct qr_limits *limits, int64_t tokens, int64_t now_m
 
 struct qr_limits_news { /* what came of a request */
     uint64_t number;
-    bool is_good;                            /* 2xx */
-    bool is_limited;                         /* 429, 503, 529 */
-    bool is_slow;                            /* it took a good part of the time it has, or all of it */
+    bool is_good;    /* 2xx */
+    bool is_limited; /* 429, 503, 529 */
+    bool is_slow;    /* it took a good part of the time it has, or all of it */
+    int64_t took_ms;
     const struct qr_remote_headers *headers; /* NULL = there was no answer */
 };
 void qr_limits_end(struct qr_limits *limits, const struct qr_limits_news *news, struct qr_rand *rand, int64_t now_ms);

@@ -65,6 +65,17 @@ static void wake_all(struct qr_endpoint *endpoint)
     }
 }
 
+int qr_permit_count_waiting(const struct qr_endpoint *endpoint)
+{
+    int count = 0;
+    for (int priority = 0; priority < QR_PRIORITY_END; priority++) {
+        for (const struct qr_waiter *waiter = endpoint->first[priority]; waiter; waiter = waiter->next) {
+            count++;
+        }
+    }
+    return count;
+}
+
 /* Gives out all permits that there are now. Returns how long the first that got none has to wait; INT64_MAX where that depends
  * on what is in flight. */
 static int64_t hand_out(struct qr_endpoint *endpoint, int64_t now_ms, const char **ret_why)
@@ -220,6 +231,7 @@ void qr_permit_give(struct qr_endpoint *endpoint, const struct qr_permit *permit
                                             .is_good = outcome->is_good,
                                             .is_limited = outcome->is_limited,
                                             .is_slow = outcome->is_slow,
+                                            .took_ms = outcome->took_ms,
                                             .headers = outcome->headers};
         assert(endpoint->limits.in_flight > 0);
         qr_limits_end(&endpoint->limits, &news, endpoint->all->rand, qr_clock_mono_ms(endpoint->all->clock));

@@ -109,7 +109,7 @@ static qr_rc embed(struct qr_provider *provider, const struct qr_embed_request *
     return QR_OK;
 }
 
-static int64_t wait_ms(struct qr_provider *provider QR_UNUSED, int64_t tokens QR_UNUSED)
+static int64_t wait_ms(struct qr_provider *provider QR_UNUSED, const struct qr_embed_next *next QR_UNUSED)
 {
     const int64_t until_ms = QR_MAX(endpoint.limited_until_ms, endpoint.refused_until_ms);
     return world.faults ? QR_MAX(until_ms - sim_now_ms(), (int64_t)0) : 0;

@@ -20,6 +20,7 @@ struct model {
     struct qr_buf calls; /* "a,b|c": texts, or the first letters of long ones */
     int call_count, dimension;
     int64_t wait_ms;
+    struct qr_embed_next next; /* of which it was asked last */
     qr_rc (*fault)(struct model *model, const struct qr_embed_request *request, qr_err *err);
     const char *bad; /* a text with this in it gets no vector */
     int bad_count;   /* so often; 0 = always */
@@ -81,9 +82,10 @@ static qr_rc embed(struct qr_provider *provider, const struct qr_embed_request *
     return QR_OK;
 }
 
-static int64_t wait_ms(struct qr_provider *provider, int64_t tokens QR_UNUSED)
+static int64_t wait_ms(struct qr_provider *provider, const struct qr_embed_next *next)
 {
-    const struct model *model = provider->arg;
+    struct model *model = provider->arg;
+    model->next = *next;
     return model->wait_ms;
 }
 
@@ -216,6 +218,27 @@ QR_TEST(a_call_waits_to_be_filled_and_no_longer_than_it_may) /* EMB-1 */
     wish_end(&b);
     QR_CHECK(now_ms - began_ms >= 18 && now_ms - began_ms <= 60); /* each look takes one */
     QR_CHECK_INT(2, model.call_count);
+    model_close(&model);
+}
+
+QR_TEST(a_provider_is_told_what_the_next_call_would_be) /* EMB-1, EMB-2 */
+{
+    struct model model;
+    struct wish full, rest;
+    struct qr_embed_input input = {.text = QR_STR("query")};
+    struct qr_embed_work query = {.inputs = &input, .count = 1, .is_query = true};
+    model_open(&model, 2);
+    wish_begin(&full, &model, "one two", NULL);
+    wish_end(&full);
+    QR_CHECK(model.next.is_full && !model.next.is_query);
+    QR_CHECK_INT(2, model.next.tokens);
+    wish_begin(&rest, &model, "three", NULL);
+    wish_end(&rest);
+    QR_CHECK(!model.next.is_full && !model.next.is_query);
+    qr_embed_begin(model.batcher, &query);
+    QR_CHECK_RC(QR_OK, qr_embed_wait(&query, &err));
+    QR_CHECK(model.next.is_query);
+    qr_embed_end(&query);
     model_close(&model);
 }
 

@@ -50,6 +50,8 @@ static qr_code take(struct fixture *fixture, enum qr_priority priority, int64_t 
     return qr_permit_take(fixture->endpoint, &ask, ret_permit, &err) == QR_OK ? QR_CODE_NONE : err.code;
 }
 
+static int64_t answer_ms; /* the next answers */
+
 static void give(struct fixture *fixture, const struct qr_permit *permit, enum qr_refusal refusal,
                  const struct qr_remote_headers *headers)
 {
@@ -61,6 +63,7 @@ static void give(struct fixture *fixture, const struct qr_permit *permit, enum q
                                                                                          : QR_VERDICT_UNKNOWN,
                                                .is_good = refusal == QR_REFUSAL_NONE,
                                                .is_limited = refusal == QR_REFUSAL_LIMITED,
+                                               .took_ms = answer_ms,
                                                .headers = headers ? headers : &silent,
                                                .refusal = &refused});
 }
@@ -189,6 +192,8 @@ QR_TEST(a_query_goes_at_once_while_documents_are_paced) /* T2 */
     set_up(&fixture, (struct qr_endpoint_limits){.requests_a_minute = 60});
     while (ask(&fixture, QR_REFUSAL_NONE) == QR_CODE_NONE) {
     }
+    QR_CHECK(qr_endpoint_look_ms(fixture.endpoint, QR_PRIORITY_DOCUMENT, 0) > 0);
+    QR_CHECK_INT(0, qr_endpoint_look_ms(fixture.endpoint, QR_PRIORITY_QUERY, 0));
     QR_CHECK_INT(QR_CODE_NONE, take(&fixture, QR_PRIORITY_QUERY, 0, &permit));
     give(&fixture, &permit, QR_REFUSAL_NONE, NULL);
     tear_down(&fixture);
@@ -228,16 +233,16 @@ QR_TEST(to_look_when_it_is_time_puts_nobody_off)
 {
     struct fixture fixture;
     set_up(&fixture, (struct qr_endpoint_limits){.requests_a_minute = 6});
-    QR_CHECK_INT(0, qr_endpoint_look_ms(fixture.endpoint, 0));
+    QR_CHECK_INT(0, qr_endpoint_look_ms(fixture.endpoint, QR_PRIORITY_DOCUMENT, 0));
     QR_CHECK_INT(QR_CODE_NONE, ask(&fixture, QR_REFUSAL_NONE));
-    const int64_t wait_ms = qr_endpoint_look_ms(fixture.endpoint, 0);
+    const int64_t wait_ms = qr_endpoint_look_ms(fixture.endpoint, QR_PRIORITY_DOCUMENT, 0);
     QR_CHECK(wait_ms > 0 && wait_ms <= 10000);
     for (int i = 0; i < 100; i++) {
-        QR_CHECK_INT(wait_ms, qr_endpoint_look_ms(fixture.endpoint, 0));
+        QR_CHECK_INT(wait_ms, qr_endpoint_look_ms(fixture.endpoint, QR_PRIORITY_DOCUMENT, 0));
     }
     QR_CHECK_INT(wait_ms, qr_endpoint_wait_ms(fixture.endpoint, 0)); /* the first who is put off has the first place */
     qr_test_clock_advance(wait_ms);
-    QR_CHECK_INT(0, qr_endpoint_look_ms(fixture.endpoint, 0));
+    QR_CHECK_INT(0, qr_endpoint_look_ms(fixture.endpoint, QR_PRIORITY_DOCUMENT, 0));
     tear_down(&fixture);
 }
 
@@ -571,6 +576,31 @@ QR_TEST(queries_go_before_documents)
     give(&fixture, &query.permit, QR_REFUSAL_NONE, NULL);
     qr_thread_join(&document.thread);
     QR_CHECK_INT(3, document.permit.number);
+    give(&fixture, &document.permit, QR_REFUSAL_NONE, NULL);
+    tear_down(&fixture);
+}
+
+QR_TEST(the_next_ones_are_made_ready_ahead_only_where_answers_come_soon)
+{
+    struct fixture fixture;
+    struct qr_permit first;
+    struct caller document = {0};
+    set_up(&fixture, (struct qr_endpoint_limits){.in_flight_max = 1});
+    QR_CHECK(qr_endpoint_has_place(fixture.endpoint, 0));
+    QR_CHECK_INT(QR_CODE_NONE, take(&fixture, QR_PRIORITY_DOCUMENT, 0, &first));
+    QR_CHECK(!qr_endpoint_has_place(fixture.endpoint, 500)); /* nobody knows how long it takes */
+    answer_ms = 200;
+    give(&fixture, &first, QR_REFUSAL_NONE, NULL);
+    QR_CHECK_INT(QR_CODE_NONE, take(&fixture, QR_PRIORITY_DOCUMENT, 0, &first));
+    QR_CHECK(!qr_endpoint_has_place(fixture.endpoint, 0) && !qr_endpoint_has_place(fixture.endpoint, 199));
+    QR_CHECK(qr_endpoint_has_place(fixture.endpoint, 200));
+    start_caller(&document, &fixture, QR_PRIORITY_DOCUMENT);
+    QR_CHECK(!qr_endpoint_has_place(fixture.endpoint, 500)); /* the place that comes next is that one's */
+    answer_ms = 1200;
+    give(&fixture, &first, QR_REFUSAL_NONE, NULL);
+    qr_thread_join(&document.thread);
+    QR_CHECK(!qr_endpoint_has_place(fixture.endpoint, 500)); /* it has become slow: a look would be an old one */
+    QR_CHECK(qr_endpoint_has_place(fixture.endpoint, 700));
     give(&fixture, &document.permit, QR_REFUSAL_NONE, NULL);
     tear_down(&fixture);
 }
