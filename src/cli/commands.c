@@ -8,7 +8,7 @@ const struct cli_option cli_options[] = {
     {"--config", "FILE", "The configuration file; also QUIRE_CONFIG. Default: $XDG_CONFIG_HOME/quire/quire.ini."},
     {"--set", "KEY=VALUE", "One setting for this call; may be repeated. `quire help config` lists them."},
     {"--server", "URL",
-     "Work through this server instead, as in http://127.0.0.1:7700; also QUIRE_SERVER. Paths are the "
+     "Work through this server instead, as in http://127.0.0.1:7700 or https://…; also QUIRE_SERVER. Paths are the "
      "server's then."},
     {"--key-file", "FILE", "The file with the key for --server; also the key itself in QUIRE_KEY."},
     {"--json", NULL, "Print the answer, or the error, as JSON and nothing else on standard output."},

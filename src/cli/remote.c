@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -63,11 +64,24 @@ static qr_rc connect_to_server(struct cli_remote *remote, qr_err *err)
                                      remote->port);
 }
 
+static qr_rc begin_tls(struct cli_remote *remote, qr_err *err)
+{
+    const char *trusted = getenv("SSL_CERT_FILE");
+    const struct qr_tls_client_options options = {
+        .host = remote->host, .trust_file = trusted && *trusted ? trusted : NULL, .timeout_ms = CLI_REMOTE_CONNECT_MS};
+    const qr_rc rc = qr_tls_client_open(&remote->tls, remote->fd, &options, err);
+    if (rc != QR_OK) {
+        cli_remote_close(remote);
+    }
+    return rc;
+}
+
 static qr_rc connect_remote(struct cli_remote *remote, qr_err *err)
 {
     struct qr_socket_address address;
     if (!remote->data_dir) {
-        return connect_to_server(remote, err);
+        QR_TRY(connect_to_server(remote, err));
+        return remote->is_https ? begin_tls(remote, err) : QR_OK;
     }
     QR_TRY(qr_socket_address_init(&address, remote->data_dir, QR_SOCKET_NAME, err));
     const qr_rc rc = connect_to(&address, &remote->fd, err);
@@ -81,7 +95,7 @@ qr_rc cli_remote_open(struct cli_remote *remote, const char *data_dir, qr_err *e
     return connect_remote(remote, err);
 }
 
-/* The part between "http://" and a slash: HOST, HOST:PORT, [::1]:PORT. */
+/* The part between "://" and a slash: HOST, HOST:PORT, [::1]:PORT. */
 static bool split_authority(struct cli_remote *remote, qr_str authority)
 {
     const char *end = authority.len && authority.ptr[0] == '[' ? memchr(authority.ptr, ']', authority.len) : NULL;
@@ -94,7 +108,7 @@ static bool split_authority(struct cli_remote *remote, qr_str authority)
     } else {
         host = qr_str_split(&port, ':');
     }
-    int64_t number = 80;
+    int64_t number = remote->is_https ? 443 : 80;
     if (host.len == 0 || host.len >= sizeof remote->host ||
         (port.len && (!qr_str_to_i64(port, &number) || number < 1 || number > 65535))) {
         return false;
@@ -106,13 +120,12 @@ static bool split_authority(struct cli_remote *remote, qr_str authority)
 
 qr_rc cli_remote_open_server(struct cli_remote *remote, const char *url, qr_str key, qr_err *err)
 {
-    *remote = (struct cli_remote){.fd = -1};
-    qr_str rest = qr_str_of(url);
-    const bool is_http = qr_str_starts_with(rest, QR_STR("http://"));
-    rest = is_http ? (qr_str){rest.ptr + strlen("http://"), rest.len - strlen("http://")} : rest;
+    *remote = (struct cli_remote){.fd = -1, .is_https = qr_str_starts_with(qr_str_of(url), QR_STR("https://"))};
+    const bool is_http = remote->is_https || qr_str_starts_with(qr_str_of(url), QR_STR("http://"));
+    qr_str rest = qr_str_of(is_http ? strstr(url, "://") + strlen("://") : "");
     const qr_str authority = qr_str_split(&rest, '/');
     if (!is_http || rest.len || !split_authority(remote, authority)) {
-        return qr_fail(err, QR_CODE_USAGE, "--server takes http://HOST:PORT");
+        return qr_fail(err, QR_CODE_USAGE, "--server takes http://HOST:PORT or https://HOST:PORT");
     }
     if (key.len >= sizeof remote->key || !qr_config_is_plain(key.len ? key : QR_STR("none"))) {
         return qr_fail(err, QR_CODE_BAD_REQUEST, "the key for the server is not one");
@@ -123,6 +136,8 @@ qr_rc cli_remote_open_server(struct cli_remote *remote, const char *url, qr_str 
 
 void cli_remote_close(struct cli_remote *remote)
 {
+    qr_tls_client_close(remote->tls);
+    remote->tls = NULL;
     if (remote->fd >= 0) {
         close(remote->fd);
         remote->fd = -1;
@@ -155,10 +170,11 @@ static qr_rc write_head(const struct cli_remote *remote, struct qr_buf *head, co
 }
 
 /* An owner that has heard enough closes, perhaps after it has said why: that is for the reader to find. */
-static qr_rc send_all(int fd, qr_str bytes, qr_err *err)
+static qr_rc send_all(struct cli_remote *remote, qr_str bytes, qr_err *err)
 {
     while (bytes.len) {
-        const ssize_t sent = TEMP_FAILURE_RETRY(send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL));
+        const ssize_t sent = remote->tls ? qr_tls_client_send(remote->tls, bytes.ptr, bytes.len)
+                                         : TEMP_FAILURE_RETRY(send(remote->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL));
         if (sent < 0) {
             return errno == EPIPE || errno == ECONNRESET
                        ? QR_OK
@@ -169,11 +185,12 @@ static qr_rc send_all(int fd, qr_str bytes, qr_err *err)
     return QR_OK;
 }
 
-static qr_rc receive(int fd, struct qr_http_response *response, qr_err *err)
+static qr_rc receive(struct cli_remote *remote, struct qr_http_response *response, qr_err *err)
 {
     char chunk[16 * 1024];
     while (response->part != QR_HTTP_COMPLETE) {
-        const ssize_t got = TEMP_FAILURE_RETRY(recv(fd, chunk, sizeof chunk, 0));
+        const ssize_t got = remote->tls ? qr_tls_client_recv(remote->tls, chunk, sizeof chunk)
+                                        : TEMP_FAILURE_RETRY(recv(remote->fd, chunk, sizeof chunk, 0));
         if (got > 0) {
             QR_TRY(qr_http_response_add(response, (qr_str){chunk, (size_t)got}, err));
         } else if (got < 0 && errno != ECONNRESET) {
@@ -198,12 +215,12 @@ qr_rc cli_remote_call(struct cli_remote *remote, const char *method, const char 
     if (remote->fd < 0) {
         QR_TRY(connect_remote(remote, err));
     }
-    qr_rc rc = send_all(remote->fd, qr_buf_str(&head), err);
+    qr_rc rc = send_all(remote, qr_buf_str(&head), err);
     if (rc == QR_OK) {
-        rc = send_all(remote->fd, content, err);
+        rc = send_all(remote, content, err);
     }
     if (rc == QR_OK) {
-        rc = receive(remote->fd, ret_response, err);
+        rc = receive(remote, ret_response, err);
     }
     cli_remote_close(remote);
     return rc;

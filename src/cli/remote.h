@@ -2,6 +2,7 @@
 #pragma once
 
 #include "http/response.h"
+#include "http/tls_client.h"
 
 enum {
     CLI_REMOTE_CONNECT_MS = 5000, /* an owner that does not even accept is taken for none */
@@ -12,12 +13,14 @@ struct cli_remote {
     const char *data_dir; /* the caller's; NULL = a server */
     char host[256], port[8];
     char key[300]; /* for the server; "" = none */
-    int fd;        /* of the next request; -1 = not connected */
+    bool is_https;
+    int fd;                    /* of the next request; -1 = not connected */
+    struct qr_tls_client *tls; /* over it; NULL = plain HTTP, or not connected */
 };
 
 /* Connects. `unavailable` when nobody is there. On failure there is nothing to close. */
 qr_rc cli_remote_open(struct cli_remote *remote, const char *data_dir, qr_err *err);
-/* "http://127.0.0.1:7700", the port may be left out. `usage` for another form, `bad_request` for what is no key. */
+/* "http://127.0.0.1:7700" or "https://…", the port may be left out. HTTPS trusts whom the system trusts, or SSL_CERT_FILE. `usage` for another form, `bad_request` for what is no key. */
 qr_rc cli_remote_open_server(struct cli_remote *remote, const char *url, qr_str key, qr_err *err);
 void cli_remote_close(struct cli_remote *remote);
 

@@ -71,12 +71,12 @@ class Server:
         return answer.status
 
 
-def make_certificate(folder, name, serial):
+def make_certificate(folder, name, serial, names="DNS:localhost,IP:127.0.0.1"):
     """Files with a certificate that signs itself; its key is the machine's owner's."""
     certificate, key = f"{folder}/{name}.pem", f"{folder}/{name}.key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-keyout", key, "-out", certificate, "-subj", "/CN=localhost", "-days", "2", "-addext",
-                    "subjectAltName=DNS:localhost,IP:127.0.0.1", "-set_serial", str(serial)],
+                    "subjectAltName=" + names, "-set_serial", str(serial)],
                    check=True, capture_output=True)
     os.chmod(key, 0o600)
     return certificate, key
@@ -135,6 +135,38 @@ def test_https_is_served_and_its_certificate_exchanged():  # HTTP-10
             for connection in (before, after, again):
                 assert ask_on(connection) == 200
                 connection.close()
+
+
+def test_the_command_line_works_through_https():
+    with tempfile.TemporaryDirectory() as folder:
+        certificate, key = make_certificate(folder, "one", 1)
+        other, _ = make_certificate(folder, "other", 2)
+        with Server(tls_settings(certificate, key)) as server:
+            made = subprocess.run([QUIRE, "--json", "key", "create", "ops", "--admin"], env=server.env, check=True,
+                                  capture_output=True, text=True).stdout
+            passed = {name: value for name, value in server.env.items() if name.endswith("SAN_OPTIONS")}
+
+            def list_bases(url, trusted):
+                env = {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "QUIRE_KEY": json.loads(made)["secret"],
+                       "SSL_CERT_FILE": trusted, **passed}
+                return subprocess.run([QUIRE, "--server", url, "--json", "base", "ls"], env=env, capture_output=True,
+                                      text=True, timeout=60)
+
+            for url in (server.url, server.url.replace("127.0.0.1", "localhost")):
+                done = list_bases(url, certificate)
+                assert done.returncode == 0 and json.loads(done.stdout)["data"] == [], done
+            # whom nobody vouches for, who has another name, and who does not speak TLS at all
+            done = list_bases(server.url, other)
+            assert done.returncode != 0 and "is not known to be 127.0.0.1" in done.stdout, done
+            done = list_bases(server.url, folder + "/missing.pem")
+            assert done.returncode != 0 and "missing.pem" in done.stdout, done
+        foreign = make_certificate(folder, "foreign", 3, "DNS:other.example")
+        with Server(tls_settings(*foreign)) as server:
+            done = list_bases(server.url, foreign[0])
+            assert done.returncode != 0 and "is not known to be 127.0.0.1" in done.stdout, done
+        with Server() as server:
+            done = list_bases(server.url.replace("http:", "https:"), certificate)
+            assert done.returncode != 0 and "TLS: " in done.stdout, done
 
 
 def start_and_fail(folder, settings):

@@ -2,6 +2,7 @@
  * connected, and that clients who speak something else, or slowly, disturb nobody. */
 #include "http/port.h"
 #include "http/tls.h"
+#include "http/tls_client.h"
 #include "support/stand_in.h"
 
 #include <arpa/inet.h>
@@ -491,6 +492,41 @@ QR_TEST(clients_that_vanish_leave_nothing_over_tls) /* HTTP-2 */
     }
     quire_port_stop(port);
     QR_CHECK_INT(0, library.streams);
+}
+
+/* ---- our own client ---- */
+
+QR_TEST(client_speaks_only_to_the_server_that_it_asked_for)
+{
+    const struct pair pair = make_pair(t, "one", 1, far_away), other = make_pair(t, "other", 2, far_away);
+    const struct {
+        const char *host, *trusted;
+        bool is_known;
+    } cases[] = {{"localhost", pair.certificate, true},
+                 {"other.example", pair.certificate, false},
+                 {"localhost", other.certificate, false},
+                 {"localhost", "/nonexistent", false}};
+    struct quire_port *port = start_with_pair(&pair);
+    for (size_t i = 0; i < QR_COUNT(cases); i++) {
+        const struct qr_tls_client_options options = {
+            .host = cases[i].host, .trust_file = cases[i].trusted, .timeout_ms = 60000};
+        struct qr_tls_client *client = NULL;
+        qr_err err;
+        char answer[64];
+        const int fd = connect_client(port);
+        const qr_rc rc = qr_tls_client_open(&client, fd, &options, &err);
+        QR_CHECK_INT(cases[i].is_known, rc == QR_OK);
+        if (client) {
+            const qr_str request = QR_STR("GET /a" HEADERS "Connection: close\r\n\r\n");
+            QR_CHECK_INT(request.len, qr_tls_client_send(client, request.ptr, request.len));
+            QR_CHECK(qr_tls_client_recv(client, answer, sizeof answer) > 12 && memcmp(answer, "HTTP/1.1 200", 12) == 0);
+            while (qr_tls_client_recv(client, answer, sizeof answer) > 0) {
+            }
+        }
+        qr_tls_client_close(client);
+        close(fd);
+    }
+    quire_port_stop(port);
 }
 
 /* ---- the other settings ---- */
