@@ -59,9 +59,17 @@ static qr_rc read_path(const struct reading *reading, qr_str *ret_path, qr_err *
 static qr_rc read_url(const struct reading *reading, qr_str *ret_url, qr_err *err)
 {
     QR_TRY(require_text(reading, "url", 1, URL_BYTES_MAX, ret_url, err));
-    return qr_str_starts_with(*ret_url, QR_STR("http://")) || qr_str_starts_with(*ret_url, QR_STR("https://"))
-               ? QR_OK
-               : qr_fail(err, QR_CODE_INVALID_VALUE, "%surl must begin with http:// or https://", reading->where);
+    qr_str rest = *ret_url;
+    const qr_str scheme = qr_str_split(&rest, ':');
+    if (!qr_str_starts_with(rest, QR_STR("//")) ||
+        (!qr_str_equal(scheme, QR_STR("http")) && !qr_str_equal(scheme, QR_STR("https")))) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "%surl must begin with http:// or https://", reading->where);
+    }
+    rest = (qr_str){rest.ptr + 2, rest.len - 2};
+    const qr_str host = {rest.ptr, strcspn(rest.ptr, "/?#")};
+    return memchr(host.ptr, '@', host.len) /* it is kept, listed and shown */
+               ? qr_fail(err, QR_CODE_INVALID_VALUE, "%surl must be without user and password", reading->where)
+               : QR_OK;
 }
 
 static qr_rc check_patterns(const struct reading *reading, const char *name, qr_err *err)

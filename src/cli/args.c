@@ -58,6 +58,22 @@ static qr_rc unknown_command(const char *name, qr_err *err)
 
 /* ---- options ---- */
 
+/* A password that was typed is seen by everybody who lists processes, and stands in what a crash leaves: from here on it is ours
+ * alone. `value` is of argv, which may be written to. */
+static qr_rc take_secret(struct cli *cli, qr_str *value, qr_err *err)
+{
+    char **secret = &cli->secrets[cli->secret_count];
+    *secret = qr_alloc(value->len + 1);
+    if (!*secret) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory");
+    }
+    cli->secret_count++;
+    memcpy(*secret, value->ptr, value->len + 1);
+    memset((char *)value->ptr, '*', value->len);
+    value->ptr = *secret;
+    return QR_OK;
+}
+
 static qr_rc add_setting(struct cli *cli, const char *assignment, qr_err *err)
 {
     qr_str value = qr_str_of(assignment);
@@ -65,6 +81,10 @@ static qr_rc add_setting(struct cli *cli, const char *assignment, qr_err *err)
         return qr_fail(err, QR_CODE_USAGE, "--set takes KEY=VALUE, as in --set log.level=debug");
     }
     const qr_str key = qr_str_split(&value, '=');
+    enum qr_config_id id;
+    if (qr_config_require(key, &id, NULL) == QR_OK && qr_config_key(id)->secret) {
+        QR_TRY(take_secret(cli, &value, err));
+    }
     cli->flags[cli->flag_count++] = (struct qr_config_flag){"--set", key, value};
     return QR_OK;
 }
@@ -174,7 +194,8 @@ qr_rc cli_parse(struct cli *cli, int argc, char **argv, qr_err *err)
     cli->flags = qr_alloc_array((size_t)argc + 1, sizeof *cli->flags);
     cli->args = qr_alloc_array((size_t)argc + 1, sizeof *cli->args);
     cli->repeated = qr_alloc_array((size_t)argc + 1, sizeof *cli->repeated);
-    if (!cli->flags || !cli->args || !cli->repeated) {
+    cli->secrets = qr_alloc_array((size_t)argc + 1, sizeof *cli->secrets);
+    if (!cli->flags || !cli->args || !cli->repeated || !cli->secrets) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory");
     }
     bool options_ended = false;
@@ -198,5 +219,10 @@ void cli_done(struct cli *cli)
     qr_free(cli->flags);
     qr_free(cli->args);
     qr_free(cli->repeated);
+    for (size_t i = 0; i < cli->secret_count; i++) {
+        explicit_bzero(cli->secrets[i], strlen(cli->secrets[i]));
+        qr_free(cli->secrets[i]);
+    }
+    qr_free(cli->secrets);
     qr_config_done(&cli->config);
 }

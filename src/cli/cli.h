@@ -46,6 +46,8 @@ struct cli {
     const char *key_file;         /* --key-file */
     struct qr_config_flag *flags; /* --data and --set, in order */
     size_t flag_count;
+    char **secrets; /* values of --set that argv has no more */
+    size_t secret_count;
     const char **args;
     size_t arg_count;
     /* what is in force; after cli_load_config */
