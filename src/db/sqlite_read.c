@@ -41,7 +41,11 @@ static void end_turn(struct sqlite_db *db, struct sqlite_conn *conn)
     } else {
         db->readers_open--;
     }
-    pthread_cond_broadcast(&db->reader_changed);
+    if (db->reopening) {
+        pthread_cond_broadcast(&db->reader_changed); /* the writer is among those who wait */
+    } else {
+        pthread_cond_signal(&db->reader_changed); /* one more can go on, no matter who */
+    }
 }
 
 void qr_sqlite_readers_stop(struct sqlite_db *db)
