@@ -62,6 +62,22 @@ static void add_f64(struct qr_buf *line, enum qr_log_format format, double value
     qr_buf_add_text(line, text);
 }
 
+static void add_i64(struct qr_buf *line, int64_t value)
+{
+    enum { DIGITS_MAX = 20 };
+    char text[DIGITS_MAX + 1];
+    char *at = text + sizeof text;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (value < 0) {
+        *--at = '-';
+    }
+    qr_buf_add(line, (qr_str){at, (size_t)(text + sizeof text - at)});
+}
+
 static void add_value(struct qr_buf *line, enum qr_log_format format, const struct qr_field *field)
 {
     switch (field->type) {
@@ -75,7 +91,7 @@ static void add_value(struct qr_buf *line, enum qr_log_format format, const stru
         return;
     }
     case QR_FIELD_I64:
-        qr_buf_printf(line, "%lld", (long long)field->i64);
+        add_i64(line, field->i64);
         return;
     case QR_FIELD_F64:
         add_f64(line, format, field->f64);
@@ -91,9 +107,13 @@ static bool add_field(struct qr_buf *line, enum qr_log_format format, const stru
 {
     const size_t len_before = line->len;
     if (format == QR_LOG_JSON) {
-        qr_buf_printf(line, "%c\"%s\":", len_before ? ',' : '{', field->key);
+        qr_buf_add_text(line, len_before ? ",\"" : "{\"");
+        qr_buf_add_text(line, field->key);
+        qr_buf_add_text(line, "\":");
     } else {
-        qr_buf_printf(line, "%s%s=", len_before ? " " : "", field->key);
+        qr_buf_add_text(line, len_before ? " " : "");
+        qr_buf_add_text(line, field->key);
+        qr_buf_add_char(line, '=');
     }
     add_value(line, format, field);
     if (line->failed != QR_CODE_PAYLOAD_TOO_LARGE) {

@@ -57,10 +57,10 @@ struct qr_exchange *qr_exchange_create(struct qr_front *front, const char *targe
     if (!exchange) {
         return NULL;
     }
-    *exchange = (struct qr_exchange){.front = front,
-                                     .connection = connection,
-                                     .body_bytes_max = front->body_bytes_max,
-                                     .began_us = qr_thread_mono_us()};
+    exchange->front = front;
+    exchange->connection = connection;
+    exchange->body_bytes_max = front->body_bytes_max;
+    exchange->began_us = qr_thread_mono_us();
     qr_buf_init(&exchange->body, exchange->body_bytes_max);
     exchange->target = qr_copy_string(target);
     exchange->target_end = (uintptr_t)(target + strlen(target));

@@ -20,19 +20,21 @@ const char *qr_guard_find(const struct quire_header *headers, size_t count, cons
 
 static qr_rc decode(qr_str path, struct qr_buf *out, qr_err *err)
 {
-    for (size_t i = 0; i < path.len; i++) {
-        char c = path.ptr[i];
-        if (c == '%') {
-            const int high = i + 2 < path.len ? qr_hex_digit(path.ptr[i + 1]) : -1;
-            const int low = high >= 0 ? qr_hex_digit(path.ptr[i + 2]) : -1;
+    while (path.len) {
+        const char *coded = memchr(path.ptr, '%', path.len);
+        const size_t plain = coded ? (size_t)(coded - path.ptr) : path.len;
+        qr_buf_add(out, (qr_str){path.ptr, plain});
+        path = (qr_str){path.ptr + plain, path.len - plain};
+        if (coded) {
+            const int high = path.len > 2 ? qr_hex_digit(path.ptr[1]) : -1;
+            const int low = high >= 0 ? qr_hex_digit(path.ptr[2]) : -1;
             if (low < 0) {
                 return qr_fail(err, QR_CODE_BAD_REQUEST,
                                "a '%%' in the path is not followed by two hexadecimal digits");
             }
-            c = (char)(high << 4 | low);
-            i += 2;
+            qr_buf_add_char(out, (char)(high << 4 | low));
+            path = (qr_str){path.ptr + 3, path.len - 3};
         }
-        qr_buf_add_char(out, c);
     }
     return qr_buf_check(out, err);
 }

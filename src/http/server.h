@@ -10,7 +10,7 @@ struct quire_server;
 
 enum {
     QUIRE_SERVER_BODY_BYTES_MAX = 64 << 20, /* as qr_json_parse takes at most */
-    QUIRE_SERVER_HEAD_BYTES_MAX = 64 << 10, /* request line and headers */
+    QUIRE_SERVER_HEAD_BYTES_MAX = 32 << 10, /* request line and headers; libmicrohttpd wipes as much after each */
     QUIRE_SERVER_CONNECTIONS_MAX = 512,     /* each has a thread; whoever comes then is hung up on */
     QUIRE_SERVER_STREAMS_MAX = 128,         /* of these, that follow events */
     QUIRE_SERVER_IDLE_S = 30,               /* a connection on which nothing moves is closed */
