@@ -133,6 +133,10 @@ struct quire_response {
 /* Sends a request and waits for the answer. Returns response->status. */
 int quire_request_call(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response);
 
+/* The same where the answer is at hand: it was given before, and nothing was written since. Waits for nothing, so that a thread
+ * which has no time may ask first. Returns response->status, or 0: quire_request_call is to be called. */
+int quire_request_recall(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response);
+
 /* 1 where a key is needed and the request has none that is valid, whatever it asks for: what it sends need not be kept. 0
  * otherwise, and where that cannot be found out now. */
 int quire_request_is_strange(struct quire *quire, const struct quire_request *request);

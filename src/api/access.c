@@ -50,7 +50,7 @@ struct entry {
 
 /* Of the other end of a connection; a server that has no key listens on no other address. Asked here too, so that nobody is
  * let in who comes from elsewhere, whatever the server does. */
-static bool is_loopback(const char *address)
+bool qr_access_is_loopback(const char *address)
 {
     return !address || strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0 ||
            strncmp(address, "::ffff:127.", 11) == 0;
@@ -74,7 +74,7 @@ static qr_rc find_caller(struct qr_tx *tx, struct entry *entry, qr_err *err)
     qr_arena_init(&arena, 0);
     *caller = (struct qr_caller){.right = QR_RIGHT_OPEN};
     QR_TRY(qr_keys_is_any(tx, &is_any, err));
-    if (!is_any && is_loopback(from->remote_address)) {
+    if (!is_any && qr_access_is_loopback(from->remote_address)) {
         caller->right = QR_RIGHT_LOCAL; /* whatever key is sent: clients that cannot do without one send anything */
         return QR_OK;
     }

@@ -52,6 +52,9 @@ qr_rc qr_access_check_named(const struct qr_request *request, const struct qr_ro
 qr_rc qr_caller_right(struct qr_tx *tx, const struct qr_caller *caller, qr_uuid base_id, enum qr_right *ret_right,
                       qr_err *err);
 
+/* Whether the other end of a connection, NULL = there is none, is on this machine. */
+bool qr_access_is_loopback(const char *address);
+
 /* ---- what is this machine's; access_machine.c ---- */
 
 /* Whether the caller may add what is at this absolute path: the local owner may, others below the folders of

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/health.h"
+#include "api/memo.h"
 #include "api/meter.h"
 #include "base/config.h"
 #include "base/fs.h"
@@ -41,6 +42,7 @@ struct quire {
     struct qr_embed_counts embed_counts; /* of the models */
     struct qr_meter meter;
     struct qr_health health;
+    struct qr_memo memo;           /* answers that are given again */
     _Atomic bool are_refused_left; /* jobs that wait for an endpoint that answers again; api/refused.h */
     struct qr_workflow workflow;
     struct qr_work *work;                      /* NULL = this process runs no jobs; api/wire.h */

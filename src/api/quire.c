@@ -272,14 +272,31 @@ static int call_whole(struct quire *quire, const struct quire_request *request, 
     return quire_stream_end(stream, ret_response);
 }
 
+int quire_request_recall(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response)
+{
+    if (!qr_memo_find(&quire->memo, request, qr_db_version(quire->db), ret_response)) {
+        return 0;
+    }
+    qr_meter_request(&quire->meter, ret_response->status);
+    return ret_response->status;
+}
+
 int quire_request_call(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response)
 {
     struct qr_reply reply;
     if (qr_router_takes_files(request)) {
         return call_whole(quire, request, ret_response);
     }
+    if (quire_request_recall(quire, request, ret_response)) {
+        return ret_response->status;
+    }
+    const uint64_t version = qr_db_version(quire->db); /* before anything is read (M1) */
     qr_router_call(quire, request, &reply);
+    const bool is_kept = reply.is_kept;
     *ret_response = response_of(&reply);
+    if (is_kept && ret_response->status == 200) { /* else there was no memory for it */
+        qr_memo_keep(&quire->memo, request, version, ret_response);
+    }
     return ret_response->status;
 }
 

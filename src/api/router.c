@@ -45,7 +45,7 @@ const struct qr_route qr_routes[] = {
      "base_ids query mode top_k threshold filter context merge diversity rerank explain",
      "The same in several bases, as if they were one.", QR_RIGHT_VIEWER},
     {"GET", "/api/v1/bases/{b}/items", qr_route_items_list, "limit cursor parent status type q source sort", "",
-     "Items of a base.", QR_RIGHT_VIEWER},
+     "Items of a base.", QR_RIGHT_VIEWER, .is_kept = true},
     {"POST", "/api/v1/bases/{b}/items", qr_route_items_add, "", "items process on_conflict", "Adds items.",
      QR_RIGHT_EDITOR},
     {"POST", "/api/v1/bases/{b}/uploads", qr_route_uploads, "process", "",
@@ -58,7 +58,7 @@ const struct qr_route qr_routes[] = {
      QR_RIGHT_EDITOR},
     {"POST", "/api/v1/bases/{b}/items/refresh", qr_route_items_refresh, "", "ids", "Looks at the sources again.",
      QR_RIGHT_EDITOR},
-    {"GET", "/api/v1/bases/{b}/items/{i}", qr_route_items_show, "", "", "One item.", QR_RIGHT_VIEWER},
+    {"GET", "/api/v1/bases/{b}/items/{i}", qr_route_items_show, "", "", "One item.", QR_RIGHT_VIEWER, .is_kept = true},
     {"PATCH", "/api/v1/bases/{b}/items/{i}", qr_route_items_set, "", "name attributes enabled",
      "Changes what is said about an item.", QR_RIGHT_EDITOR},
     {"GET", "/api/v1/bases/{b}/items/{i}/content", qr_route_content_show, "offset limit", "",
@@ -370,6 +370,8 @@ static void answer(struct qr_request *request, const qr_err *failure, bool is_on
     if (reply->status) {
         qr_meter_request(&request->quire->meter, reply->status);
     }
+    reply->is_kept =
+        rc == QR_OK && route && route->is_kept && reply->status == 200 && request->caller.right == QR_RIGHT_LOCAL;
     if (route && !is_only_asked) {
         qr_audit_note(request, route, reply);
     }

@@ -32,6 +32,7 @@ struct qr_reply {
         char value[QR_REPLY_HEADER_SIZE];
     } headers[QR_REPLY_HEADERS_MAX]; /* of an error too; qr_reply_header adds one */
     size_t header_count;
+    bool is_kept; /* what any local owner would be told as well, as long as nothing is written (api/memo.h, M2) */
 };
 
 /* Fills the reply on QR_OK; an error becomes its status and its JSON. */
@@ -57,6 +58,7 @@ struct qr_route {
     enum qr_right needs; /* of whoever asks, in the base that the request is about; api/access.h */
     enum qr_body takes;
     qr_error_fn *error; /* the shape of its errors; NULL = as everywhere */
+    bool is_kept;       /* its answer depends on nothing but the main database and the target (api/memo.h, M1) */
 };
 
 /* All there is; router.c. */

@@ -33,6 +33,7 @@ struct quire_port_options cli_port_options(const struct cli *cli, const struct q
         .body_bytes_max = (size_t)qr_config_number(config, QR_CONFIG_SERVER_BODY_LIMIT),
         .last_answers_ms = LAST_ANSWERS_MS,
         .call = quire_mcp_http_call,
+        .recall = quire_request_recall,
         .log = &cli->log,
     };
 }

@@ -463,6 +463,23 @@ qr_rc qr_db_last_commit(struct qr_db *db, int64_t *ret_commit, qr_err *err)
     return qr_db_read(db, read_commit, ret_commit, err);
 }
 
+uint64_t qr_db_version(const struct qr_db *db)
+{
+    return atomic_load(&db->version);
+}
+
+void qr_db_change_begins(struct qr_db *db)
+{
+    const uint64_t before = atomic_fetch_add(&db->version, 1);
+    assert(before % 2 == 0);
+}
+
+void qr_db_change_ends(struct qr_db *db)
+{
+    const uint64_t before = atomic_fetch_add(&db->version, 1);
+    assert(before % 2 == 1);
+}
+
 qr_rc qr_db_schema_version(struct qr_db *db, int64_t *ret_version, qr_err *err)
 {
     return qr_db_read(db, read_version, ret_version, err);

@@ -230,5 +230,10 @@ qr_rc qr_db_copy(struct qr_db *db, const char *path, int64_t *ret_commit, qr_err
 /* SQLite: the number of the last commit. As long as it is the same nothing has changed. */
 qr_rc qr_db_last_commit(struct qr_db *db, int64_t *ret_commit, qr_err *err);
 
+/* SQLite: another number after every commit, and an odd one while there is one; what was read at an even one is what is stored
+ * as long as it is the same. Counts only what this process writes. Waits for nothing. 0 = not known: on PostgreSQL others
+ * write too. */
+uint64_t qr_db_version(const struct qr_db *db);
+
 /* The schema version in force. */
 qr_rc qr_db_schema_version(struct qr_db *db, int64_t *ret_version, qr_err *err);

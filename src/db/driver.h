@@ -7,6 +7,7 @@
 #include "db/db.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { QR_TX_CHANNELS_MAX = 8, QR_DB_LISTENERS_MAX = 16 };
 
@@ -40,11 +41,16 @@ struct qr_db {
     pthread_mutex_t listener_lock; /* guards the listeners */
     struct qr_listener listeners[QR_DB_LISTENERS_MAX];
     size_t listener_count;
+    _Atomic uint64_t version; /* qr_db_version; a driver that knows begins with 2 */
 };
 
 /* A driver calls these first and last on the struct its handle begins with. */
 void qr_db_init(struct qr_db *db);
 void qr_db_done(struct qr_db *db);
+
+/* Around everything that may change what is stored. */
+void qr_db_change_begins(struct qr_db *db);
+void qr_db_change_ends(struct qr_db *db);
 
 /* `schema_newer` or `data_corrupt` unless this program, which knows versions up to `known`, can work with it. */
 qr_rc qr_db_check_version(int64_t version, int64_t known, qr_err *err);

@@ -341,6 +341,7 @@ static struct sqlite_db *make_db(const struct qr_db_options *options)
         return NULL;
     }
     qr_db_init(&db->base);
+    db->base.version = 2;
     pthread_mutex_init(&db->lock, NULL);
     qr_cond_init(&db->work);
     qr_cond_init(&db->reader_changed);

@@ -144,6 +144,7 @@ static qr_rc reopen(struct sqlite_db *db, qr_err *err)
         while (!db->stopping && qr_cond_wait_until_us(&db->work, &db->lock, until_us)) {
         }
     }
+    atomic_fetch_add(&db->base.version, 2); /* a commit that was in doubt may be there now; odd stays odd */
     {
         QR_LOCKED(&db->lock);
         db->stats.reopens++;
@@ -296,17 +297,9 @@ static qr_rc settle_doubt(struct sqlite_db *db, int64_t doubtful_seq, qr_err *er
     return db->commit_seq == doubtful_seq ? QR_OK : failure.rc;
 }
 
-static qr_rc commit(struct sqlite_db *db, int64_t began_us, qr_err *err)
+static qr_rc commit_marked(struct sqlite_db *db, int64_t began_us, qr_err *err)
 {
-    qr_rc rc = mark_commit(db, err);
-    if (rc == QR_OK) {
-        rc = QR_FAILPOINT_RC("db.write.before_commit", err);
-    }
-    if (rc != QR_OK) {
-        roll_back(db);
-        return rc;
-    }
-    rc = run_command(db, "COMMIT", err);
+    const qr_rc rc = run_command(db, "COMMIT", err);
     if (rc != QR_OK) {
         if (db->writer->seen_storage_error != QR_CODE_NONE) {
             return settle_doubt(db, db->commit_seq + 1, err);
@@ -319,6 +312,22 @@ static qr_rc commit(struct sqlite_db *db, int64_t began_us, qr_err *err)
     qr_sqlite_wal_grew(db);
     (void)QR_FAILPOINT_RC("db.write.after_commit", NULL); /* to die or to wait here; an error would come too late */
     return QR_OK;
+}
+
+static qr_rc commit(struct sqlite_db *db, int64_t began_us, qr_err *err)
+{
+    qr_rc rc = mark_commit(db, err);
+    if (rc == QR_OK) {
+        rc = QR_FAILPOINT_RC("db.write.before_commit", err);
+    }
+    if (rc != QR_OK) {
+        roll_back(db);
+        return rc;
+    }
+    qr_db_change_begins(&db->base);
+    rc = commit_marked(db, began_us, err);
+    qr_db_change_ends(&db->base);
+    return rc;
 }
 
 /* One attempt at the whole batch. *ret_lost: it was rolled back although no function is to blame alone. */

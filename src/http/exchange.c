@@ -369,6 +369,21 @@ static void compress(struct qr_exchange *exchange)
     }
 }
 
+bool qr_exchange_recall(struct qr_exchange *exchange)
+{
+    struct qr_front *front = exchange->front;
+    if (!front->recall || exchange->is_stream ||
+        front->recall(front->quire, &exchange->request, &exchange->response) == 0) {
+        return false;
+    }
+    exchange->has_response = true;
+    if (exchange->wants_gzip && is_worth_compressing(&exchange->response)) {
+        return false; /* that is work, for qr_exchange_call */
+    }
+    end_work(front);
+    return true;
+}
+
 void qr_exchange_call(struct qr_exchange *exchange)
 {
     struct qr_front *front = exchange->front;
@@ -378,7 +393,7 @@ void qr_exchange_call(struct qr_exchange *exchange)
             quire_stream_end(exchange->stream, &exchange->response);
             exchange->stream = NULL;
         }
-    } else {
+    } else if (!exchange->has_response) {
         front->call(front->quire, &exchange->request, &exchange->response);
     }
     exchange->has_response = true;

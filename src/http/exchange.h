@@ -32,6 +32,7 @@ typedef int qr_request_fn(struct quire *quire, const struct quire_request *reque
 struct qr_front {
     struct quire *quire;
     qr_request_fn *call;
+    qr_request_fn *recall;        /* an answer that is at hand; 0 = there is none. NULL = there never is one */
     const struct qr_log *log;     /* a line a request; NULL = none */
     bool is_local_owner;          /* whoever reaches it may do everything */
     atomic_size_t body_bytes_max; /* of requests that begin now */
@@ -100,6 +101,8 @@ bool qr_exchange_has_piece(struct qr_exchange *exchange);
 void qr_exchange_write(struct qr_exchange *exchange);
 /* The body is whole: the request is counted as under way. */
 qr_rc qr_exchange_end_body(struct qr_exchange *exchange, qr_err *err);
+/* Whether the answer is at hand, after qr_exchange_end_body: then it is to be sent instead of a call. Waits for nothing. */
+bool qr_exchange_recall(struct qr_exchange *exchange);
 /* Calls the library; from any thread, once, after qr_exchange_end_body. */
 void qr_exchange_call(struct qr_exchange *exchange);
 

@@ -353,6 +353,9 @@ static enum MHD_Result hand_over(struct quire_port *port, struct link *link, str
         qr_exchange_call(exchange);
         return send_answer(port, link, exchange);
     }
+    if (qr_exchange_recall(exchange)) {
+        return send_answer(port, link, exchange);
+    }
     set_deadline(port, link, never_us);
     exchange->work.run = run_call;
     MHD_suspend_connection(exchange->connection);
@@ -475,6 +478,7 @@ static void init_port(struct quire_port *port, struct quire *quire, const struct
     port->look_us = port->feed_look_us = never_us;
     port->front = (struct qr_front){.quire = quire,
                                     .call = options->call ? options->call : quire_request_call,
+                                    .recall = options->recall,
                                     .log = options->log,
                                     .hosts = {.names = qr_copy_string(options->hosts)},
                                     .body_bytes_max = options->body_bytes_max};

@@ -2,7 +2,8 @@
  *
  * T1  Threads that move bytes never work: a request whose body is whole is handed to the pool, its connection suspended
  *     meanwhile (http/pool.h). So neither a long call nor a slow client holds up another. Only /healthz, which needs nothing,
- *     is answered at once: it says that the process lives also when every thread of the pool waits.
+ *     is answered at once: it says that the process lives also when every thread of the pool waits; and an answer that is at
+ *     hand (quire_request_recall), which takes less than handing over.
  * T2  Every connection has a deadline at every moment, but while its request is worked on: for the headers, for the body,
  *     for reading the answer, for the next request. Bytes that move give time, at a rate; so a large body is no
  *     trouble, and one byte a second does not keep a connection. Who waits for events has none until there is one.
@@ -33,6 +34,7 @@ struct quire_port_options {
     int64_t last_answers_ms;  /* how long stopping waits for clients that still send or read */
     const struct qr_log *log; /* NULL = no lines */
     qr_request_fn *call;      /* NULL = quire_request_call */
+    qr_request_fn *recall;    /* quire_request_recall; NULL = every request is handed over */
 };
 
 /* Begins to serve: once it returns, whoever connects is answered. *ret_port is set only on success. Starts threads, with

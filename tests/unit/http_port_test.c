@@ -104,6 +104,41 @@ QR_TEST(connection_takes_one_request_after_another)
     quire_port_stop(port);
 }
 
+/* /known and /big are known. */
+static int recall(struct quire *quire, const struct quire_request *request, struct quire_response *ret_response)
+{
+    if (strcmp(request->target, "/known") != 0 && strcmp(request->target, "/big") != 0) {
+        return 0;
+    }
+    const struct quire_request known = {.method = "KNOWN", .target = request->target};
+    return quire_request_call(quire, &known, ret_response);
+}
+
+QR_TEST(an_answer_that_is_at_hand_waits_for_no_thread) /* T1 */
+{
+    struct quire_port_options options = usual;
+    options.recall = recall;
+    options.threads = 1;
+    struct quire_port *port = start_with(&options);
+    const int waiting = connect_client(port);
+    send_bytes(waiting, QR_STR("GET /wait" HEADERS "\r\n"));
+    wait_until_waiting(1); /* the only one there is */
+    const int fd = connect_client(port);
+    for (int i = 0; i < 3; i++) {
+        send_bytes(fd, QR_STR("GET /known" HEADERS "\r\n"));
+        check_answer(fd, 200, "KNOWN /known -");
+    }
+    give_leave();
+    check_answer(waiting, 200, "GET /wait -");
+    send_bytes(fd, QR_STR("GET /big" HEADERS "Accept-Encoding: gzip\r\n\r\n")); /* to make it small is work */
+    check_answer(fd, 200, "\x1f\x8b");
+    send_bytes(fd, QR_STR("GET /other" HEADERS "\r\n"));
+    check_answer(fd, 200, "GET /other -");
+    close(fd);
+    close(waiting);
+    quire_port_stop(port);
+}
+
 QR_TEST(files_are_handed_on_as_they_come)
 {
     struct quire_port *port = start_with(&usual);

@@ -240,6 +240,32 @@ QR_TEST(storage_that_stays_away_is_an_error_that_says_what_is_not_known) /* DB-9
     qr_db_close(db);
 }
 
+static qr_rc fail_on_purpose(struct qr_tx *tx QR_UNUSED, void *arg QR_UNUSED, qr_err *err)
+{
+    return qr_fail(err, QR_CODE_NOT_FOUND, "on purpose");
+}
+
+QR_TEST(the_version_changes_with_each_commit_and_only_then)
+{
+    struct qr_db *db = open_db(t);
+    qr_err err = {0};
+    int64_t id = 1;
+    const uint64_t first = qr_db_version(db);
+    QR_CHECK(first > 0 && first % 2 == 0);
+    QR_CHECK_INT(0, row_count(db));
+    QR_CHECK_RC(QR_NOT_FOUND, qr_db_write(db, QR_RELAXED, fail_on_purpose, NULL, &err));
+    QR_CHECK_INT(first, qr_db_version(db));
+    QR_CHECK_RC(QR_OK, qr_db_write(db, QR_RELAXED, insert_row, &id, &err));
+    const uint64_t second = qr_db_version(db);
+    QR_CHECK(second > first && second % 2 == 0);
+    fault_vfs_plan(&(struct fault_plan){.kind = FAULT_SYNC, .nth = 1}); /* of a commit that is then in doubt */
+    id = 2;
+    (void)!qr_db_write(db, QR_DURABLE, insert_row, &id, &err);
+    fault_vfs_heal();
+    QR_CHECK(qr_db_version(db) > second && qr_db_version(db) % 2 == 0);
+    qr_db_close(db);
+}
+
 QR_TEST(a_durable_write_syncs_the_log_and_a_relaxed_one_does_not) /* DB-1 DB-4 */
 {
     struct qr_db *db = open_db(t);
