@@ -254,6 +254,7 @@ qr_rc qr_instance_open(struct quire **ret_quire, const struct qr_instance_option
     qr_mutex_init(&quire->work_lock);
     qr_meter_init(&quire->meter);
     qr_memo_init(&quire->memo);
+    qr_mutex_init(&quire->openapi_lock);
     qr_health_init(&quire->health);
     quire->lock.fd = -1;
     const qr_rc rc = open_parts(quire, options, err);
@@ -285,6 +286,9 @@ void qr_instance_close(struct quire *quire)
     qr_file_lock_release(&quire->lock);
     qr_uuid_gen_done(&quire->ids);
     qr_mutex_done(&quire->work_lock);
+    qr_buf_done(&quire->openapi_json);
+    qr_buf_done(&quire->openapi_page);
+    qr_mutex_done(&quire->openapi_lock);
     qr_memo_done(&quire->memo);
     qr_meter_done(&quire->meter);
     qr_health_done(&quire->health);

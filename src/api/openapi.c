@@ -326,20 +326,44 @@ json_t *qr_openapi_json(void)
                      "A key: Authorization: Bearer qk_…. None is needed on this machine as long as there is no key.");
 }
 
-qr_rc qr_route_openapi(const struct qr_request *request QR_UNUSED, struct qr_reply *reply, qr_err *err)
-{
-    return qr_reply_with(reply, 200, qr_openapi_json(), err);
-}
+/* ---- as text, made once: nothing of it changes while the process runs ---- */
 
-qr_rc qr_route_docs(const struct qr_request *request QR_UNUSED, struct qr_reply *reply, qr_err *err)
+static qr_rc write_both(struct quire *quire, qr_err *err)
 {
     QR_JSON *openapi = qr_openapi_json();
     if (!openapi) {
-        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the answer");
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the description of the API");
     }
-    QR_TRY(qr_openapi_page(openapi, &reply->bytes, err));
-    qr_reply_header(reply, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+    QR_TRY(qr_json_write(openapi, &quire->openapi_json, err));
+    return qr_openapi_page(openapi, &quire->openapi_page, err);
+}
+
+static qr_rc reply_with_text(const struct qr_request *request, const struct qr_buf *text, const char *content_type,
+                             struct qr_reply *reply, qr_err *err)
+{
+    struct quire *quire = request->quire;
+    QR_HOLD(&quire->openapi_lock);
+    if (!quire->openapi_page.len) {
+        const qr_rc rc = write_both(quire, err);
+        if (rc != QR_OK) { /* another time there may be memory */
+            qr_buf_done(&quire->openapi_json);
+            qr_buf_done(&quire->openapi_page);
+            return rc;
+        }
+    }
+    qr_buf_add(&reply->bytes, qr_buf_str(text));
     reply->status = 200;
-    reply->content_type = "text/html; charset=utf-8";
-    return QR_OK;
+    reply->content_type = content_type;
+    return qr_buf_check(&reply->bytes, err);
+}
+
+qr_rc qr_route_openapi(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    return reply_with_text(request, &request->quire->openapi_json, "application/json", reply, err);
+}
+
+qr_rc qr_route_docs(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    qr_reply_header(reply, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+    return reply_with_text(request, &request->quire->openapi_page, "text/html; charset=utf-8", reply, err);
 }
