@@ -87,6 +87,17 @@ static qr_rc open_temp(struct qr_artifact_writer *writer, qr_err *err)
     return QR_OK;
 }
 
+/* Else the disk has nothing to do while the bytes come, and all of it when they are synced. */
+static void write_back(struct qr_artifact_writer *writer)
+{
+    enum { PART_BYTES = 8 << 20 };
+    const struct qr_io *io = qr_artifact_io(writer->artifacts);
+    if (io->write_back && writer->size_bytes - writer->begun_bytes >= PART_BYTES) {
+        io->write_back(io, writer->fd, writer->begun_bytes, writer->size_bytes - writer->begun_bytes);
+        writer->begun_bytes = writer->size_bytes;
+    }
+}
+
 static qr_rc write_bytes(struct qr_artifact_writer *writer, qr_str bytes, qr_err *err)
 {
     const struct qr_io *io = qr_artifact_io(writer->artifacts);
@@ -114,7 +125,9 @@ qr_rc qr_artifact_writer_add(struct qr_artifact_writer *writer, qr_str bytes, qr
         QR_TRY(write_bytes(writer, qr_buf_str(&writer->small), err));
         qr_buf_done(&writer->small);
     }
-    return write_bytes(writer, bytes, err);
+    QR_TRY(write_bytes(writer, bytes, err));
+    write_back(writer);
+    return QR_OK;
 }
 
 /* ---- marks (W2) ---- */

@@ -18,7 +18,8 @@ struct qr_artifact_writer {
     struct qr_buf small;
     struct qr_hash_stream *hash;
     int64_t size_bytes;
-    char *temp; /* the file's name while it is written; NULL = none */
+    int64_t begun_bytes; /* of the file, that the disk was told to begin with */
+    char *temp;          /* the file's name while it is written; NULL = none */
     int fd;
 };
 

@@ -31,6 +31,11 @@ static int system_fsync(const struct qr_io *io QR_UNUSED, int fd)
     return fsync(fd);
 }
 
+static void system_write_back(const struct qr_io *io QR_UNUSED, int fd, off_t offset, off_t size_bytes)
+{
+    (void)sync_file_range(fd, offset, size_bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 static int system_ftruncate(const struct qr_io *io QR_UNUSED, int fd, off_t size_bytes)
 {
     return ftruncate(fd, size_bytes);
@@ -74,6 +79,7 @@ const struct qr_io *qr_io_system(void)
         .read = system_read,
         .write = system_write,
         .fsync = system_fsync,
+        .write_back = system_write_back,
         .ftruncate = system_ftruncate,
         .fstat = system_fstat,
         .rename = system_rename,

@@ -14,6 +14,8 @@ struct qr_io {
     ssize_t (*read)(const struct qr_io *io, int fd, void *bytes, size_t size_bytes);
     ssize_t (*write)(const struct qr_io *io, int fd, const void *bytes, size_t size_bytes);
     int (*fsync)(const struct qr_io *io, int fd); /* of a file or a folder */
+    /* A hint: these bytes are synced later, the disk may begin with them. NULL = it is not passed on. */
+    void (*write_back)(const struct qr_io *io, int fd, off_t offset, off_t size_bytes);
     int (*ftruncate)(const struct qr_io *io, int fd, off_t size_bytes);
     int (*fstat)(const struct qr_io *io, int fd, struct stat *ret_stat);
     int (*rename)(const struct qr_io *io, const char *from, const char *to);
