@@ -127,22 +127,6 @@ static qr_rc copy_vector(const struct qr_searching *searching, const struct qr_e
     return QR_OK;
 }
 
-/* Before all documents that wait, and not for longer than a person does. */
-static qr_rc embed(const struct qr_searching *searching, struct qr_searched_base *base, qr_str text, qr_err *err)
-{
-    const struct qr_search *search = searching->search;
-    const struct qr_clock *clock = search->clock ? search->clock : qr_clock_system();
-    const int64_t wait_ms = search->model_wait_ms ? search->model_wait_ms : QR_MODEL_WAIT_MS;
-    struct qr_embed_input input = {.text = text};
-    struct qr_embed_work work = {
-        .inputs = &input, .count = 1, .is_query = true, .deadline_mono_ms = qr_clock_mono_ms(clock) + wait_ms};
-    qr_embed_begin(base->batcher, &work);
-    qr_rc rc = qr_embed_wait(&work, err);
-    rc = rc == QR_OK ? copy_vector(searching, &work, base, err) : rc;
-    qr_embed_end(&work);
-    return rc;
-}
-
 static const struct qr_searched_base *base_with_same_vectors(const struct qr_searching *searching, size_t upto)
 {
     for (size_t i = 0; i < upto; i++) {
@@ -153,27 +137,66 @@ static const struct qr_searched_base *base_with_same_vectors(const struct qr_sea
     return NULL;
 }
 
+/* A model that was asked to read the query. */
+struct asked {
+    struct qr_embed_input input;
+    struct qr_embed_work work;
+    const struct qr_searched_base *same; /* whose vector it is; NULL = its own */
+};
+
+/* Before all documents that wait, and not for longer than a person does: all of them at once, so that together they take no
+ * more time than one. */
+static void ask_models(const struct qr_searching *searching, qr_str text, struct asked *asked)
+{
+    const struct qr_search *search = searching->search;
+    const struct qr_clock *clock = search->clock ? search->clock : qr_clock_system();
+    const int64_t wait_ms = search->model_wait_ms ? search->model_wait_ms : QR_MODEL_WAIT_MS;
+    const int64_t deadline_ms = qr_clock_mono_ms(clock) + wait_ms;
+    for (size_t i = 0; i < searching->base_count; i++) {
+        asked[i].same = base_with_same_vectors(searching, i);
+        if (searching->bases[i].batcher && !asked[i].same) {
+            asked[i].input.text = text;
+            asked[i].work = (struct qr_embed_work){
+                .inputs = &asked[i].input, .count = 1, .is_query = true, .deadline_mono_ms = deadline_ms};
+            qr_embed_begin(searching->bases[i].batcher, &asked[i].work);
+        }
+    }
+}
+
+static qr_rc take_answer(const struct qr_searching *searching, struct asked *asked, struct qr_searched_base *base,
+                         qr_err *err)
+{
+    qr_rc rc = qr_embed_wait(&asked->work, err);
+    rc = rc == QR_OK ? copy_vector(searching, &asked->work, base, err) : rc;
+    qr_embed_end(&asked->work);
+    return rc;
+}
+
 /* Once for all bases of a model. A model that does not answer costs the leg, not the search. */
 static qr_rc embed_query(struct qr_searching *searching, qr_err *err)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
+    struct asked *asked = qr_arena_array(searching->arena, searching->base_count, sizeof *asked);
+    bool is_out_of_memory = false;
     qr_write_meaning(searching, &text);
     QR_TRY(qr_buf_check(&text, err));
-    for (size_t i = 0; i < searching->base_count && text.len; i++) {
+    if (!asked || text.len == 0) {
+        return asked ? QR_OK : qr_search_out_of_memory(err);
+    }
+    ask_models(searching, qr_buf_str(&text), asked);
+    for (size_t i = 0; i < searching->base_count; i++) { /* each of them, whatever came of those before */
         struct qr_searched_base *base = &searching->bases[i];
+        const struct qr_searched_base *same = asked[i].same;
         if (!base->batcher) {
             continue;
         }
-        const struct qr_searched_base *same = base_with_same_vectors(searching, i);
-        const qr_rc rc = same ? QR_OK : embed(searching, base, qr_buf_str(&text), err);
-        if (rc == QR_NOMEM) {
-            return rc;
-        }
+        const qr_rc rc = same ? QR_OK : take_answer(searching, &asked[i], base, err);
+        is_out_of_memory = is_out_of_memory || rc == QR_NOMEM;
         base->query_vector = same ? same->query_vector : base->query_vector;
         base->dimension = same ? same->dimension : base->dimension;
         searching->answer->degraded |= base->query_vector ? 0 : QR_DEGRADED_VECTOR;
     }
-    return QR_OK;
+    return is_out_of_memory ? qr_search_out_of_memory(err) : QR_OK;
 }
 
 /* ---- by vectors ---- */

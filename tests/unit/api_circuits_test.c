@@ -1,6 +1,7 @@
 /* A base shows which of its servers refuse to be asked, from the refusal to the next good answer, whoever saw it. */
 #include "api/instance.h"
 #include "base/fs.h"
+#include "base/thread.h"
 #include "remote/http.h"
 #include "support/api_fixture.h"
 #include "support/jobs_fixture.h"
@@ -208,4 +209,43 @@ QR_TEST(a_server_that_does_not_answer_is_shown_while_it_is_waited_for)
     }
     quire_close(quire);
     qr_model_server_stop(server);
+}
+
+static void *ask_both(void *quire)
+{
+    api_check(quire, "POST", "/api/v1/search", "{\"query\":\"tide\",\"base_ids\":[\"one\",\"two\"]}", 200,
+              "\"degraded\":[\"vector\"]");
+    return NULL;
+}
+
+/* One after another, the second one would be asked only when the time for the first one is over, which is far away. */
+QR_TEST(models_of_several_bases_are_asked_at_once) /* EMB-2 */
+{
+    static const struct quire_setting patience = {"search.model_wait_ms", "600000"};
+    struct quire *quire = api_open(t);
+    QR_CHECK_INT(0, quire_reload(quire, &patience, 1, NULL));
+    struct qr_model_stats stats = {0};
+    setenv("no_proxy", "127.0.0.1", 1);
+    struct qr_model_server *server = qr_model_server_start(&(struct qr_model_options){0});
+    static const char *const names[] = {"one", "two"};
+    for (size_t i = 0; i < QR_COUNT(names); i++) {
+        char body[256];
+        snprintf(
+            body, sizeof body,
+            "{\"name\":\"%s\",\"settings\":{\"embedding\":{\"provider\":\"openai\",\"url\":\"%s\",\"model\":\"%s\"}}}",
+            names[i], qr_model_server_url(server, "/v1"), names[i]);
+        api_check(quire, "POST", "/api/v1/bases", body, 201, "");
+    }
+    const struct qr_model_step hangs = {.from = 1, .fault = QR_FAULT_HANG};
+    qr_model_server_set_steps(server, &hangs, 1);
+    pthread_t thread;
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_thread_start(&thread, "asker", ask_both, quire, &err));
+    while (stats.in_flight_max < 2) {
+        qr_world_pause_briefly();
+        qr_model_server_stats(server, &stats);
+    }
+    qr_model_server_stop(server); /* nobody waits for it any longer */
+    pthread_join(thread, NULL);
+    quire_close(quire);
 }
