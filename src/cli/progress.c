@@ -4,6 +4,7 @@
 
 #include "cli/paint.h"
 
+#include <ctype.h>
 #include <limits.h>
 
 enum {
@@ -21,11 +22,8 @@ enum {
 
 const char *cli_stage_name(const char *queue)
 {
-    static const char *const names[][2] = {{"expand", "listing"},
-                                           {"convert", "reading"},
-                                           {"embed", "embedding"},
-                                           {"assets", "pictures"},
-                                           {"delete", "cleaning up"}};
+    static const char *const names[][2] = {{"expand", "listing"},  {"convert", "reading"}, {"embed", "embedding"},
+                                           {"assets", "pictures"}, {"copy", "copying"},    {"delete", "cleaning up"}};
     for (size_t i = 0; i < QR_COUNT(names); i++) {
         if (strcmp(queue, names[i][0]) == 0) {
             return names[i][1];
@@ -155,23 +153,41 @@ void cli_progress_see_files(struct cli_progress *progress, long long total, long
     }
 }
 
-/* What was there before it began counts as done: it need not be embedded. */
-void cli_progress_see_build(struct cli_progress *progress, long long done, long long total, int64_t now_ms)
+/* Work that is no queue's: how much of it is done is known. */
+static void see_work(struct cli_progress *progress, const struct cli_stage *seen, int64_t now_ms)
 {
-    struct cli_stage *stage = stage_of(progress, &(struct cli_seen){.queue = "embed"});
+    struct cli_stage *stage = stage_of(progress, &(struct cli_seen){.queue = seen->queue});
     progress->began_ms = progress->began_ms ? progress->began_ms : now_ms;
     if (!stage) {
         return;
     }
-    if (!progress->moved_ms || done != stage->done) {
+    if (!progress->moved_ms || seen->done != stage->done) {
         progress->moved_ms = now_ms;
         progress->waiting.text[0] = '\0';
     }
-    stage->unit = "chunk";
-    stage->sample_count = done < stage->done ? 0 : stage->sample_count; /* another pass counts anew */
-    stage->done = done;
-    stage->left = QR_MAX(total - done, 0LL);
+    stage->unit = seen->unit;
+    stage->sample_count = seen->done < stage->done ? 0 : stage->sample_count; /* another pass counts anew */
+    stage->done = seen->done;
+    stage->left = QR_MAX(seen->left, 0LL);
     take_sample(stage, now_ms);
+}
+
+/* What was there before it began counts as done: it need not be embedded. */
+void cli_progress_see_build(struct cli_progress *progress, long long done, long long total, int64_t now_ms)
+{
+    see_work(progress, &(struct cli_stage){.queue = "embed", .unit = "chunk", .done = done, .left = total - done},
+             now_ms);
+}
+
+void cli_progress_see_copy(struct cli_progress *progress, int64_t done_bytes, int64_t total_bytes, int64_t now_ms)
+{
+    enum { MB_FROM = 64 << 20 }; /* below, MB would be too few to see them move */
+    const int shift = total_bytes >= MB_FROM ? 20 : 10;
+    const long long done = (long long)(done_bytes >> shift), total = (long long)(total_bytes >> shift);
+    see_work(
+        progress,
+        &(struct cli_stage){.queue = "copy", .unit = shift == 20 ? "MB" : "KB", .done = done, .left = total - done},
+        now_ms);
 }
 
 long long cli_progress_done(const struct cli_progress *progress, const char *queue)
@@ -207,13 +223,19 @@ struct figures {
     char counts[64], rate[32], left[48]; /* "" = not known */
 };
 
+/* "chunks", but "MB" */
+static const char *plural_of(const struct cli_stage *stage)
+{
+    return stage->unit && islower((unsigned char)stage->unit[0]) && stage->done + stage->left != 1 ? "s" : "";
+}
+
 static struct figures figures_of(const struct cli_stage *stage, int64_t now_ms)
 {
     struct figures figures = {0};
     const double rate = cli_stage_rate(stage, now_ms);
     snprintf(figures.counts, sizeof figures.counts, "%s of %s%s%s%s%s", cli_grouped(stage->done).text,
              stage->is_more ? "more than " : "", cli_grouped(stage->done + stage->left).text, stage->unit ? " " : "",
-             stage->unit ? stage->unit : "", stage->unit && stage->done + stage->left != 1 ? "s" : "");
+             stage->unit ? stage->unit : "", plural_of(stage));
     if (stage->is_paused) {
         snprintf(figures.left, sizeof figures.left, "paused");
     } else if (rate >= 1) {

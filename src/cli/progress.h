@@ -52,6 +52,8 @@ void cli_progress_see(struct cli_progress *progress, const struct cli_seen *seen
 void cli_progress_see_files(struct cli_progress *progress, long long total, long long left, int64_t now_ms);
 /* The chunks that a new model is built of. */
 void cli_progress_see_build(struct cli_progress *progress, long long done, long long total, int64_t now_ms);
+/* The bytes of a folder that is copied. */
+void cli_progress_see_copy(struct cli_progress *progress, int64_t done_bytes, int64_t total_bytes, int64_t now_ms);
 /* True when no job has ended for some seconds. */
 bool cli_progress_is_stalled(const struct cli_progress *progress, int64_t now_ms);
 /* Why that is, which is told until a job ends or it is something else. */

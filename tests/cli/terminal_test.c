@@ -113,6 +113,22 @@ QR_TEST(a_pipe_gets_a_plain_line_every_few_seconds)
     QR_CHECK(strncmp(end.out, "completed  /", 12) == 0);
 }
 
+QR_TEST(a_backup_is_told_how_far_it_is)
+{
+    make_docs(t);
+    program_check(t, PROGRAM("add", "docs"), 0, "completed  /");
+    const struct program backup = {.args = {"backup", "copy"},
+                                   .env = {TERMINAL, "QUIRE_FAILPOINTS=backup.stores_copied=sleep(1500)@1"},
+                                   .columns = WIDE};
+    const struct program_end end = program_run_on_terminal(t, &backup);
+    QR_CHECK_INT(0, end.exit_code);
+    QR_CHECK_HAS("copying      \033[32m", end.out);
+    QR_CHECK_HAS(" KB", end.out);
+    const char *screen = program_screen(end.out, WIDE);
+    check_lacks("copying", screen);
+    QR_CHECK_HAS("changes waited", screen);
+}
+
 QR_TEST(a_pipe_is_told_once_why_nothing_ends)
 {
     write_file(t, "note.md", "Quinces are sour.\n");

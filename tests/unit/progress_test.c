@@ -180,6 +180,17 @@ QR_TEST(while_folders_are_listed_there_are_more_files)
     QR_CHECK_HAS("0 of 50", shown_bar(&progress, 2000));
 }
 
+QR_TEST(bytes_of_a_copy_are_counted_in_what_moves)
+{
+    struct cli_progress small = {0}, large = {0};
+    cli_progress_see_copy(&small, 0, 300 << 10, 1000);
+    cli_progress_see_copy(&small, 100 << 10, 300 << 10, 2000);
+    QR_CHECK_HAS("copying ", bar_of(&small, 2000, &plain));
+    QR_CHECK_HAS("100 of 300 KB  100/s  3 s left", bar_of(&small, 2000, &plain));
+    cli_progress_see_copy(&large, INT64_C(1) << 30, INT64_C(4) << 30, 1000);
+    QR_CHECK_HAS("1,024 of 4,096 MB", bar_of(&large, 1000, &plain));
+}
+
 QR_TEST(chunks_of_a_model_that_is_built_are_counted_with_those_that_were_there)
 {
     struct cli_progress progress = {.counts_from_zero = true};
