@@ -6,9 +6,11 @@
 const int64_t qr_meter_bounds_us[QR_METER_BUCKETS] = {1000,  2500,   5000,   10000,   25000,
                                                       50000, 100000, 250000, 1000000, 5000000};
 
+enum { ITEMS_A_LOOK = 10000 };
+
 void qr_meter_init(struct qr_meter *meter)
 {
-    *meter = (struct qr_meter){.opened_us = qr_thread_mono_us()};
+    *meter = (struct qr_meter){.opened_us = qr_thread_mono_us(), .items_a_look = ITEMS_A_LOOK};
     qr_mutex_init(&meter->lock);
     qr_buf_init(&meter->text, 0);
 }

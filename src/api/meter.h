@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/sync.h"
+#include "store/items.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -24,6 +25,11 @@ struct qr_meter {
     int64_t text_us;
     int64_t files_us; /* when the sizes below were looked at; 0 = never */
     int64_t index_bytes, index_wal_bytes, index_files;
+    /* items at rest: some are counted with each look, until it has been all of them */
+    int items_a_look;
+    struct qr_rest_counts counting;
+    struct qr_rest_counts counted; /* the last time round */
+    int64_t counted_us;            /* when; 0 = not yet */
 };
 
 void qr_meter_init(struct qr_meter *meter);

@@ -49,6 +49,8 @@ struct stored {
         int64_t paused_ms;
     } queues[QR_QUEUE_END];
     struct qr_item_counts items;
+    int items_a_look;
+    struct qr_rest_counts counting, counted; /* from where it was, and with what was counted now */
     struct qr_vector_count cache;
     int64_t now_ms;
 };
@@ -71,6 +73,8 @@ static qr_rc load_stored(struct qr_tx *tx, void *arg, qr_err *err)
         QR_TRY(load_queue(tx, queue, stored, err));
     }
     QR_TRY(qr_items_count(tx, COUNT_MAX, &stored->items, err));
+    stored->counted = stored->counting;
+    QR_TRY(qr_items_count_rest(tx, stored->items_a_look, &stored->counted, err));
     return qr_vector_count_load(tx, &stored->cache, err);
 }
 
@@ -148,12 +152,34 @@ static void add_work(struct qr_buf *out, struct quire *quire)
     add_one(out, "quire_handlers_stuck_total", "counter", "Handlers that did not return.", (double)stats.stuck);
 }
 
-static void add_items(struct qr_buf *out, const struct qr_item_counts *items)
+/* What is at rest may be all there is, so it is counted in parts (OPS-2). */
+static void go_on_counting(struct qr_meter *meter, const struct stored *stored)
 {
-    head(out, "quire_items", "gauge", "Items that are not at rest, by status; counting ends at 10000.");
+    meter->counting = stored->counted;
+    if (qr_uuid_is_zero(stored->counted.after)) {
+        meter->counted = stored->counted;
+        meter->counted_us = qr_thread_mono_us();
+        meter->counting = (struct qr_rest_counts){0};
+    }
+}
+
+static void add_items(struct qr_buf *out, const struct qr_item_counts *items, const struct qr_meter *meter)
+{
+    head(out, "quire_items", "gauge",
+         "Items by status. Of those that are not at rest at most 10000 are counted; those that are, 10000 with each "
+         "look "
+         "until it has been all of them.");
+    if (meter->counted_us) {
+        qr_buf_printf(out, "quire_items{status=\"completed\"} %lld\n", (long long)meter->counted.completed);
+        qr_buf_printf(out, "quire_items{status=\"failed\"} %lld\n", (long long)meter->counted.failed);
+    }
     qr_buf_printf(out, "quire_items{status=\"idle\"} %lld\n", (long long)items->idle);
     qr_buf_printf(out, "quire_items{status=\"active\"} %lld\n", (long long)items->active);
     qr_buf_printf(out, "quire_items{status=\"deleting\"} %lld\n", (long long)items->deleting);
+    if (meter->counted_us) {
+        add_one(out, "quire_items_counted_seconds", "gauge", "How long ago all items at rest had been counted.",
+                (double)(qr_thread_mono_us() - meter->counted_us) / 1e6);
+    }
 }
 
 /* ---- what is asked of others, and what others ask ---- */
@@ -311,14 +337,15 @@ static void add_process(struct qr_buf *out, const struct quire *quire)
 
 static qr_rc write_text(struct quire *quire, struct qr_meter *meter, qr_err *err)
 {
-    struct stored stored = {0};
+    struct stored stored = {.items_a_look = meter->items_a_look, .counting = meter->counting};
     QR_TRY(qr_db_read(quire->db, load_stored, &stored, err));
+    go_on_counting(meter, &stored);
     struct qr_buf *out = &meter->text;
     qr_buf_clear(out);
     add_process(out, quire);
     add_queues(out, &stored);
     add_work(out, quire);
-    add_items(out, &stored.items);
+    add_items(out, &stored.items, meter);
     add_embedding(out, quire, &stored);
     add_endpoints(out, quire);
     add_requests(out, meter);

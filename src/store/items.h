@@ -109,6 +109,13 @@ struct qr_item_counts {
     int64_t idle, active, deleting;
 };
 qr_rc qr_items_count(struct qr_tx *tx, int64_t limit, struct qr_item_counts *ret_counts, qr_err *err);
+/* How many are at rest, a part of them at a time: `limit` items of all bases in the order of their ids, behind `after`, are added to the
+ * counts, and `after` becomes the last one. All zero at the end. */
+struct qr_rest_counts {
+    qr_uuid after;
+    int64_t completed, failed;
+};
+qr_rc qr_items_count_rest(struct qr_tx *tx, int64_t limit, struct qr_rest_counts *counts, qr_err *err);
 
 /* Living children of a container in the order of their keys, above `after_key`; light rows for reconciling. */
 struct qr_child_row {

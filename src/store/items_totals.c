@@ -47,3 +47,22 @@ qr_rc qr_items_count(struct qr_tx *tx, int64_t limit, struct qr_item_counts *ret
     return qr_tx_get_i64(tx, "SELECT count(*) FROM (SELECT 1 FROM item WHERE status = 8 LIMIT ?1) AS counted",
                          QR_VALS(qr_val_i64(limit)), NULL, &ret_counts->deleting, err);
 }
+
+qr_rc qr_items_count_rest(struct qr_tx *tx, int64_t limit, struct qr_rest_counts *counts, qr_err *err)
+{
+    int64_t looked = 0;
+    QR_ROWS(rows);
+    QR_TRY(qr_tx_query(tx, &rows, "SELECT id, status FROM item WHERE id > ?1 ORDER BY id LIMIT ?2",
+                       QR_VALS(qr_val_uuid(&counts->after), qr_val_i64(limit)), err));
+    while (qr_rows_next(&rows)) {
+        const enum qr_item_status status = (enum qr_item_status)qr_rows_i64(&rows, 1);
+        counts->after = qr_rows_uuid(&rows, 0);
+        counts->completed += status == QR_ITEM_COMPLETED;
+        counts->failed += status == QR_ITEM_FAILED;
+        looked++;
+    }
+    if (looked < limit) {
+        counts->after = (qr_uuid){0};
+    }
+    return qr_rows_end(&rows, err);
+}

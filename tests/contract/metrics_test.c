@@ -188,6 +188,38 @@ static void wait_until_found(struct quire *quire)
     }
 }
 
+static qr_rc complete_some(struct qr_tx *tx, void *arg QR_UNUSED, qr_err *err)
+{
+    return qr_tx_exec(tx, "UPDATE item SET status = 6 WHERE name LIKE '%c'", QR_NO_VALS, NULL, err);
+}
+
+QR_DB_TEST(items_at_rest_are_counted_a_part_at_a_time) /* OPS-2 */
+{
+    enum { ITEMS = 7, A_LOOK = 3 };
+    struct quire *quire = open_quire(t);
+    qr_err err;
+    check(quire, "POST", "/api/v1/bases", "{\"name\":\"b\"}", 201, "\"b\"");
+    for (int i = 0; i < ITEMS; i++) { /* nothing reads them yet: they fail at once */
+        char body[128];
+        snprintf(body, sizeof body, "{\"items\":[{\"type\":\"url\",\"url\":\"http://example.org/%d%c\"}]}", i,
+                 i % 2 ? 'c' : 'f');
+        check(quire, "POST", "/api/v1/bases/b/items", body, 202, "failed");
+    }
+    QR_CHECK_RC(QR_OK, qr_db_write(quire->db, QR_RELAXED, complete_some, NULL, &err));
+    quire->meter.items_a_look = A_LOOK;
+    for (int looks = 0; looks < ITEMS / A_LOOK; looks++) {
+        char *text = metrics_of(quire);
+        QR_CHECK(!strstr(text, "quire_items{status=\"failed\"}")); /* not all of them yet */
+        qr_free(text);
+    }
+    QR_CHECK_INT(4, (int)metric(quire, "quire_items{status=\"failed\"}"));
+    quire->meter.items_a_look = ITEMS; /* that there are no more is seen the next time */
+    QR_CHECK_INT(3, (int)metric(quire, "quire_items{status=\"completed\"}"));
+    QR_CHECK(metric(quire, "quire_items_counted_seconds") >= 0);
+    QR_CHECK_INT(3, (int)metric(quire, "quire_items{status=\"completed\"}"));
+    qr_instance_close(quire);
+}
+
 QR_DB_TEST(counters_follow_what_happens)
 {
     struct quire *quire = open_quire(t);
