@@ -110,7 +110,8 @@ struct qr_plan {
     /* Records a part, where the fence was found to match. An error undoes it. */
     qr_rc (*part)(struct qr_tx *tx, const struct qr_job *job, void *part, void *arg, qr_err *err);
     /* Records what follows from attempts that ended, all that were recorded in this transaction together. An error undoes
-     * their records; then each is tried on its own, and fails with the error it gets. */
+     * their records; then each is tried on its own, and fails with the error it gets. No job ends without it: one whose failure
+     * it refuses too is put off, and run again. */
     qr_rc (*ended)(struct qr_tx *tx, const struct qr_ended *ended, size_t count, void *arg, qr_err *err);
     void *arg;
 };

@@ -53,17 +53,12 @@ static struct qr_job_release release_for(const struct qr_ending *ending)
     return release;
 }
 
-static bool is_worth_retry(const struct qr_outcome *outcome)
-{
-    return qr_code_info(outcome->error.code)->policy == QR_POLICY_RETRY;
-}
-
 static void set_state(struct qr_ending *ending)
 {
     const struct task *task = ending->task;
     ending->state = state_after(&task->job, ending->outcome, atomic_load(&task->cancelled) && !ending->is_too_late);
-    if (ending->without_plan && ending->state == QR_JOB_FAILED && is_worth_retry(ending->outcome)) {
-        ending->state = QR_JOB_SCHEDULED; /* however often: nobody would tell the item that it failed */
+    if (ending->without_plan && !qr_job_state_is_open(ending->state)) {
+        ending->state = QR_JOB_SCHEDULED; /* I1, however often and for whatever reason: nobody has told its item */
     }
 }
 
@@ -190,8 +185,8 @@ static qr_rc record_as(struct qr_tx *tx, struct qr_ending *ending, const struct 
 }
 
 /* An outcome whose plan cannot be carried out is the job's failure, and tried again like any other. Where the plan refuses
- * even that, the failure is recorded without it, so that one job does not hold up the others: put off when the plan may
- * succeed later, else for good; what it then leaves behind recovery finds. */
+ * even that, the attempt is recorded without it, so that one job does not hold up the others, and the job is put off: it ends
+ * only together with what the plan makes of its end. */
 static qr_rc record_alone(struct qr_tx *tx, struct qr_ending *ending, qr_err *err)
 {
     struct qr_outcome refused = {.kind = QR_OUTCOME_FAILED, .level = ending->outcome->level};

@@ -375,25 +375,72 @@ QR_DB_TEST(one_that_the_plan_refuses_does_not_undo_the_others_of_its_round)
     qr_scene_start(&scene);
     qr_scene_wait_for(&scene.script.running, JOBS);
     atomic_store(&scene.script.gate, true);
-    qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state = 6 AND code = 'invalid_value'", 1);
+    qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state = 2 AND code = 'invalid_value'", 1);
     qr_world_wait_for(&scene.world, QR_COMPLETED, JOBS - 1);
-    QR_CHECK_INT(QR_JOB_FAILED, qr_world_state(&scene.world, told.refused));
+    QR_CHECK_INT(QR_JOB_SCHEDULED, qr_world_state(&scene.world, told.refused)); /* I1 */
     QR_CHECK(atomic_load(&told.count_max) > 1);
     qr_scene_stop(&scene);
     qr_scene_close(&scene);
 }
 
-QR_DB_TEST(a_plan_that_says_lost_leaves_no_job_behind)
+/* By the job's generation. */
+static const qr_code refusals[] = {QR_CODE_UNAVAILABLE, QR_CODE_INTERNAL, QR_CODE_DATA_CORRUPT, QR_CODE_STALE,
+                                   QR_CODE_LOST};
+
+struct refusing {
+    atomic_bool goes_on; /* it refuses nothing any more */
+    atomic_int told[QR_COUNT(refusals)];
+};
+
+static qr_rc refuse_or_count(struct qr_tx *tx QR_UNUSED, const struct qr_ended *ended, size_t count, void *arg,
+                             qr_err *err)
+{
+    struct refusing *refusing = arg;
+    if (!atomic_load(&refusing->goes_on)) {
+        return qr_fail(err, refusals[ended[0].job->generation], "the plan says no");
+    }
+    for (size_t i = 0; i < count; i++) {
+        atomic_store(&refusing->told[ended[i].job->generation], (int)ended[i].state);
+    }
+    return QR_OK;
+}
+
+/* The item of a job waits for it until the plan was told: whatever the plan says, also that it is lost, the job is there. */
+static void check_that_jobs_stay(struct qr_test *t, enum qr_outcome_kind kind, enum qr_job_state end)
 {
     struct qr_scene scene;
+    struct refusing refusing = {0};
     qr_scene_open(&scene, t, NULL);
-    scene.refusal = QR_CODE_LOST;
-    atomic_store(&scene.refusals, QR_SCENE_ALWAYS);
-    qr_world_add(&scene.world, (struct qr_job_spec){0});
+    scene.options.plan = (struct qr_plan){.ended = refuse_or_count, .arg = &refusing};
+    scene.script.kind = kind;
+    scene.script.code = kind == QR_OUTCOME_COMPLETED ? QR_CODE_NONE : QR_CODE_CORRUPT;
+    scene.script.times = QR_SCENE_ALWAYS;
+    for (size_t i = 0; i < QR_COUNT(refusals); i++) {
+        qr_world_add(&scene.world, (struct qr_job_spec){.generation = (int64_t)i});
+    }
     qr_scene_start(&scene);
-    qr_scene_wait_for(&scene.script.runs, 1);
+    for (int refused = 1; refused <= QR_JOB_ATTEMPTS_MAX + 1; refused++) {
+        char sql[96];
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM job WHERE state = 2 AND attempts = %d", refused);
+        qr_world_wait_for(&scene.world, sql, QR_COUNT(refusals));
+        atomic_store(&refusing.goes_on, refused > QR_JOB_ATTEMPTS_MAX);
+        qr_test_clock_advance(QR_JOB_BACKOFF_MS_MAX);
+        qr_world_notify(&scene.world);
+    }
     qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state IN " QR_JOB_OPEN_SQL, 0);
-    QR_CHECK_INT(1, qr_world_i64(&scene.world, "SELECT count(*) FROM job WHERE code = 'lost'"));
+    for (size_t i = 0; i < QR_COUNT(refusals); i++) {
+        QR_CHECK_INT(end, atomic_load(&refusing.told[i]));
+    }
     qr_scene_stop(&scene);
     qr_scene_close(&scene);
+}
+
+QR_DB_TEST(a_job_that_has_completed_ends_only_when_the_plan_was_told) /* I1, AGAIN-6 */
+{
+    check_that_jobs_stay(t, QR_OUTCOME_COMPLETED, QR_JOB_COMPLETED);
+}
+
+QR_DB_TEST(a_job_that_has_failed_ends_only_when_the_plan_was_told) /* I1, AGAIN-6 */
+{
+    check_that_jobs_stay(t, QR_OUTCOME_FAILED, QR_JOB_FAILED);
 }

@@ -226,7 +226,7 @@ QR_DB_TEST(a_plan_that_always_fails_holds_up_nobody)
     atomic_store(&scene.refusals, -1);
     qr_world_add(&scene.world, (struct qr_job_spec){0});
     qr_scene_start(&scene);
-    qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state = 6 AND code = 'internal'", 1);
+    qr_world_wait_for(&scene.world, "SELECT count(*) FROM job WHERE state = 2 AND code = 'internal'", 1); /* I1 */
     QR_CHECK_INT(0, qr_world_i64(&scene.world, QR_EFFECTS "1 = 1"));
     atomic_store(&scene.refusals, 0);
     qr_world_add(&scene.world, (struct qr_job_spec){0});

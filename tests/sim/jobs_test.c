@@ -64,11 +64,16 @@ static qr_rc plan_part(struct qr_tx *tx, const struct qr_job *job, void *part QR
     return write_effect(tx, job, false, err);
 }
 
-/* Only where the runner can still make a failure of it, or puts it off (R6): what becomes of any other refused failure is
- * recovery's. Each time counts as an attempt, and those have a limit that the oracle knows. */
-static bool may_refuse(const struct qr_job *job, enum qr_job_state state)
+/* Whatever end it is, the job stays open then, so that its subject has one (I1). Each time counts as an attempt, and those have a
+ * limit that the oracle knows. */
+static qr_rc refuse(const struct qr_job *job, enum qr_job_state state, qr_err *err)
 {
-    return state == QR_JOB_COMPLETED || (job->crashes >= QR_JOB_CRASHES_MAX && job->attempts + 1 < QR_JOB_ATTEMPTS_MAX);
+    static const qr_code codes[] = {QR_CODE_UNAVAILABLE, QR_CODE_INTERNAL, QR_CODE_STALE};
+    const bool is_crash = job->crashes >= QR_JOB_CRASHES_MAX;
+    const bool refuses = world.faults && job->attempts + 1 < QR_JOB_ATTEMPTS_MAX && sim_chance(is_crash ? 500 : 30);
+    return refuses && !qr_job_state_is_open(state)
+               ? qr_fail(err, codes[sim_between(0, (int64_t)QR_COUNT(codes) - 1)], "the plan could not be carried out")
+               : QR_OK;
 }
 
 /* The first stage of a subject is followed by the second; after any other end it rests (I1). */
@@ -79,9 +84,7 @@ static qr_rc follow(struct qr_tx *tx, const struct qr_job *job, enum qr_job_stat
     if (qr_job_state_is_open(state) || !subject) {
         return QR_OK;
     }
-    if (world.faults && may_refuse(job, state) && sim_chance(state == QR_JOB_COMPLETED ? 30 : 500)) {
-        return qr_fail(err, QR_CODE_UNAVAILABLE, "the plan could not be carried out");
-    }
+    QR_TRY(refuse(job, state, err));
     if (state == QR_JOB_COMPLETED && strcmp(job->type, "first") == 0) {
         const int number = oracle_new_job(subject);
         if (number) {
