@@ -63,23 +63,23 @@ static void set_key(struct qr_caller *caller, const struct qr_key *key)
     snprintf(caller->key_name, sizeof caller->key_name, "%s", key->name);
 }
 
-static qr_rc find_caller(struct qr_tx *tx, struct entry *entry, qr_err *err)
+qr_rc qr_access_who(struct qr_tx *tx, const struct quire_request *from, struct qr_caller *caller, bool *ret_is_use_new,
+                    qr_err *err)
 {
-    const struct quire_request *from = entry->request->from;
-    struct qr_caller *caller = &entry->request->caller;
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     bool is_any, found = false;
     struct qr_key key;
     qr_str secret;
     qr_arena_init(&arena, 0);
     *caller = (struct qr_caller){.right = QR_RIGHT_OPEN};
+    *ret_is_use_new = false;
     QR_TRY(qr_keys_is_any(tx, &is_any, err));
     if (!is_any && qr_access_is_loopback(from->remote_address)) {
         caller->right = QR_RIGHT_LOCAL; /* whatever key is sent: clients that cannot do without one send anything */
         return QR_OK;
     }
     if (qr_secret_of_header(from->authorization, &secret)) {
-        QR_TRY(qr_key_find_secret(tx, secret, &arena, &found, &key, &entry->is_use_new, err));
+        QR_TRY(qr_key_find_secret(tx, secret, &arena, &found, &key, ret_is_use_new, err));
     }
     if (found) {
         set_key(caller, &key);
@@ -111,6 +111,19 @@ static qr_rc check_base(struct qr_tx *tx, const struct qr_caller *caller, qr_str
         return qr_base_unknown(name, err); /* KEY-4 */
     }
     return right_of_role(role) >= needed ? QR_OK : refuse_role(needed, err);
+}
+
+qr_rc qr_access_find_base(struct qr_tx *tx, const struct qr_request *request, qr_str name, qr_uuid *ret_id, qr_err *err)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    struct qr_base base;
+    qr_arena_init(&arena, 0);
+    if (qr_caller_is_member(&request->caller)) {
+        return check_base(tx, &request->caller, name, QR_RIGHT_VIEWER, ret_id, err);
+    }
+    QR_TRY(qr_find_base(tx, name, &arena, &base, err));
+    *ret_id = base.id;
+    return QR_OK;
 }
 
 /* {b}: an id, or a name. From here on it is the id: the name may be another base's by the time the handler looks. */
@@ -174,7 +187,7 @@ static qr_rc decide(struct qr_tx *tx, void *arg, qr_err *err)
     struct entry *entry = arg;
     const struct qr_caller *caller = &entry->request->caller;
     const struct qr_route *route = entry->route;
-    QR_TRY(find_caller(tx, entry, err));
+    QR_TRY(qr_access_who(tx, entry->request->from, &entry->request->caller, &entry->is_use_new, err));
     if (caller->right >= route->needs) {
         return QR_OK;
     }
@@ -212,7 +225,8 @@ qr_rc qr_access_enter(struct qr_request *request, const struct qr_route *route, 
 
 static qr_rc find_out_who(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    return find_caller(tx, arg, err);
+    struct entry *entry = arg;
+    return qr_access_who(tx, entry->request->from, &entry->request->caller, &entry->is_use_new, err);
 }
 
 bool qr_access_is_stranger(struct quire *quire, const struct quire_request *from)

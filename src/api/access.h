@@ -8,6 +8,7 @@
 #include "model/role.h"
 
 struct qr_tx;
+struct quire_request;
 struct qr_request;
 struct quire;
 struct quire_request;
@@ -47,6 +48,13 @@ qr_rc qr_access_enter(struct qr_request *request, const struct qr_route *route, 
 bool qr_access_is_stranger(struct quire *quire, const struct quire_request *from);
 /* The rest, once the body is read: whether they may in each base that it names in `base_ids`, which then holds ids. */
 qr_rc qr_access_check_named(const struct qr_request *request, const struct qr_route *route, json_t *body, qr_err *err);
+
+/* Who asks, by no more than what came with it: right OPEN = nobody that is known. For answers that go on for long. */
+qr_rc qr_access_who(struct qr_tx *tx, const struct quire_request *from, struct qr_caller *ret_caller,
+                    bool *ret_is_use_new, qr_err *err);
+/* The base of that id or name that the caller may at least read; else `not_found`, as one that does not exist. */
+qr_rc qr_access_find_base(struct qr_tx *tx, const struct qr_request *request, qr_str name, qr_uuid *ret_id,
+                          qr_err *err);
 
 /* What the key may do in a base. */
 qr_rc qr_caller_right(struct qr_tx *tx, const struct qr_caller *caller, qr_uuid base_id, enum qr_right *ret_right,

@@ -4,6 +4,7 @@
 
 #include "api/backup.h"
 #include "api/circuits.h"
+#include "api/event_hub.h"
 #include "api/wire.h"
 #include "artifact/artifact_writer.h"
 #include "base/mem.h"
@@ -209,6 +210,8 @@ static qr_rc open_stores(struct quire *quire, const struct qr_instance_options *
                                                    .clock = options->clock,
                                                    .rand = options->rand};
     QR_TRY(qr_visible_memory_create(&quire->visible, err));
+    const int64_t beat_ms = qr_config_number(qr_instance_config(quire), QR_CONFIG_SERVER_HEARTBEAT_MS);
+    QR_TRY(qr_event_hub_create(&quire->events, quire, beat_ms, err));
     QR_TRY(qr_endpoints_open(&quire->endpoints, quire->clock, options->rand ? options->rand : qr_rand_system(),
                              qr_circuits_note, quire, err));
     struct qr_batcher_hooks hooks = qr_embedding_hooks(quire->db);
@@ -275,6 +278,7 @@ void qr_instance_close(struct quire *quire)
     if (!qr_instance_stop_work(quire, 0)) {
         return; /* left as it is, for the thread that cannot be ended */
     }
+    qr_event_hub_free(quire->events);
     qr_providers_close(quire->providers);
     qr_endpoints_close(quire->endpoints);
     qr_visible_memory_free(quire->visible);

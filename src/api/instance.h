@@ -46,6 +46,7 @@ struct quire {
     struct qr_mutex openapi_lock;  /* holds what follows */
     struct qr_buf openapi_json;    /* made when it is first asked for; api/openapi.c */
     struct qr_buf openapi_page;    /* the same for people */
+    struct qr_event_hub *events;   /* those who follow them */
     _Atomic bool are_refused_left; /* jobs that wait for an endpoint that answers again; api/refused.h */
     struct qr_workflow workflow;
     struct qr_work *work;                      /* NULL = this process runs no jobs; api/wire.h */

@@ -92,6 +92,7 @@ static json_t *answer_content(const char *type)
     static const struct {
         const char *type, *media_type;
     } others[] = {{"bytes", "application/octet-stream"},
+                  {"events", "text/event-stream"},
                   {"html", "text/html; charset=utf-8"},
                   {"metrics", "text/plain; version=0.0.4; charset=utf-8"}};
     for (size_t i = 0; i < QR_COUNT(others); i++) {

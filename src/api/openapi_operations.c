@@ -35,6 +35,8 @@ const struct qr_operation qr_operations[] = {
     {qr_route_run_show, "getRun", "Runs", NULL, "200:Run", ""},
     {qr_route_run_cancel, "cancelRun", "Runs", NULL, "200:Run", "not_open"},
 
+    {qr_route_events, "followEvents", "Events", NULL, "200:events", "not_found"},
+
     {qr_route_jobs_list, "listJobs", "Jobs", NULL, "200:JobPage", "invalid_value"},
     {qr_route_jobs_show, "getJob", "Jobs", NULL, "200:JobDetail", ""},
     {qr_route_jobs_cancel, "cancelJob", "Jobs", NULL, "200:Job|JobId", "not_open"},
@@ -101,6 +103,7 @@ static const struct qr_parameter query_parameters[] = {
     {"chunks", NULL, "bool", "Whether chunks are counted too."},
     {"state", NULL, "JobState", "Only in this state."},
     {"queue", NULL, "QueueName", "Only of this queue."},
+    {"base", qr_route_events, "text", "Only of this base: its id or its name."},
     {"base", NULL, "id", "Only of this base."},
     {"item", NULL, "id", "Only of this item."},
 };
@@ -108,6 +111,7 @@ static const struct qr_parameter query_parameters[] = {
 static const struct qr_parameter header_parameters[] = {
     {"If-Match", qr_route_bases_set, "text", "The ETag of the base that the change is meant for."},
     {"Range", qr_route_raw, "text", "A part, as in bytes=0-1023."},
+    {"Last-Event-ID", qr_route_events, "text", "The id of the event behind which to go on; without it, from now on."},
     {"If-Range", qr_route_raw, "text", "The ETag that the part must be of; else the whole is the answer."},
 };
 

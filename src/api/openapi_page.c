@@ -281,8 +281,8 @@ static void add_schema(struct qr_buf *out, const char *name, const json_t *schem
 
 qr_rc qr_openapi_page(const json_t *openapi, struct qr_buf *out, qr_err *err)
 {
-    static const char *const tags[] = {"Bases", "Items",  "Search", "Runs",      "Jobs",
-                                       "Keys",  "Models", "Server", "Compatible"};
+    static const char *const tags[] = {"Bases", "Items", "Search", "Runs",   "Events",
+                                       "Jobs",  "Keys",  "Models", "Server", "Compatible"};
     const json_t *info = json_object_get(openapi, "info");
     const char *name;
     json_t *schema;

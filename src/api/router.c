@@ -82,6 +82,8 @@ const struct qr_route qr_routes[] = {
      QR_RIGHT_VIEWER},
     {"GET", "/api/v1/runs/{r}", qr_route_run_show, "", "", "One run, with counters for each stage.", QR_RIGHT_VIEWER},
     {"POST", "/api/v1/runs/{r}/cancel", qr_route_run_cancel, "", "", "Ends a run; its items rest.", QR_RIGHT_EDITOR},
+    {"GET", "/api/v1/events", qr_route_events, "base", "", "What happens, as it happens, as text/event-stream.",
+     QR_RIGHT_KEY},
     {"GET", "/api/v1/jobs", qr_route_jobs_list, "limit cursor state queue type base item", "", "Jobs, newest first.",
      QR_RIGHT_ADMIN},
     {"GET", "/api/v1/jobs/{j}", qr_route_jobs_show, "", "", "One job, its history, and why it waits.", QR_RIGHT_ADMIN},

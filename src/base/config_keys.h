@@ -59,12 +59,18 @@ QR_KEY_TEXT(SERVER_SERVICE_HOSTS, "server.service_hosts", "-", "names separated 
     "Servers whose address (url) the owner of a base may put into its settings, as in models.example or 10.0.0.5:8080. An admin key may name any.")
 QR_KEY_INTEGER(SERVER_THREADS, "server.threads", 16, 1, 256, "", START,
     "So many requests are worked on at once; others wait for their turn.")
-QR_KEY_INTEGER(SERVER_CONNECTIONS, "server.connections", 1024, 4, 65536, "", START,
+QR_KEY_INTEGER(SERVER_CONNECTIONS, "server.connections", 2048, 4, 65536, "", START,
     "Connections at most, in all. Who comes then waits until another one leaves.")
 QR_KEY_INTEGER(SERVER_ADDRESS_CONNECTIONS, "server.address_connections", 512, 0, 65536, "", RELOAD,
     "Connections at most from one address; more are hung up on. 0 is any number.")
 QR_KEY_INTEGER(SERVER_ADDRESS_REQUESTS, "server.address_requests", 1000, 0, 1000000, "a second", RELOAD,
     "Requests at most from one address, after a burst of twice as many; more are refused with `rate_limited`. 0 is any number.")
+QR_KEY_INTEGER(SERVER_STREAMS, "server.streams", 1000, 1, 65536, "", START,
+    "Clients at most that follow events; server.connections leaves room for others. More are refused with `unavailable`.")
+QR_KEY_INTEGER(SERVER_ADDRESS_STREAMS, "server.address_streams", 250, 0, 65536, "", START,
+    "Of these from one address; more are refused with `rate_limited`. 0 is any number.")
+QR_KEY_INTEGER(SERVER_HEARTBEAT_MS, "server.heartbeat_ms", 15000, 100, 600000, "ms", START,
+    "So often who follows events is sent a sign of life when there are none.")
 QR_KEY_INTEGER(SERVER_REQUEST_MS, "server.request_ms", 30000, 100, 3600000, "ms", RELOAD,
     "So long a client may take to send a request's headers, again for its body, and to read its answer; large ones get the time that server.rate_min gives them. Then it is hung up on.")
 QR_KEY_SIZE(SERVER_RATE_MIN, "server.rate_min", 64 << 10, 1 << 10, 1 << 30, RELOAD,

@@ -27,6 +27,8 @@ struct quire_port_options cli_port_options(const struct cli *cli, const struct q
         .threads = (int)qr_config_number(config, QR_CONFIG_SERVER_THREADS),
         .connections_max = (int)qr_config_number(config, QR_CONFIG_SERVER_CONNECTIONS),
         .address_connections_max = (int)qr_config_number(config, QR_CONFIG_SERVER_ADDRESS_CONNECTIONS),
+        .streams_max = (int)qr_config_number(config, QR_CONFIG_SERVER_STREAMS),
+        .address_streams_max = (int)qr_config_number(config, QR_CONFIG_SERVER_ADDRESS_STREAMS),
         .address_requests_per_s = qr_config_number(config, QR_CONFIG_SERVER_ADDRESS_REQUESTS),
         .request_ms = qr_config_number(config, QR_CONFIG_SERVER_REQUEST_MS),
         .bytes_per_s_min = qr_config_number(config, QR_CONFIG_SERVER_RATE_MIN),

@@ -60,24 +60,25 @@ static void wake_with_lock(struct qr_feed *feed)
         feed->state = READING;
         qr_pool_add(feed->feeds->pool, &feed->work);
     }
-    if (!feed->feeds->pool) {
-        pthread_cond_broadcast(&feed->feeds->changed);
-    }
+    pthread_cond_broadcast(&feed->feeds->changed); /* of one that waits on its own thread */
 }
 
 void qr_feeds_end(struct qr_feeds *feeds)
 {
+    const int64_t deadline_us = qr_thread_mono_us() + QR_FEED_LAST_MS * 1000;
     QR_LOCKED(&feeds->lock);
     feeds->is_ending = true;
     for (struct qr_feed *feed = feeds->first; feed; feed = feed->next) {
         wake_with_lock(feed);
     }
+    while (feeds->endless_count && qr_cond_wait_until_us(&feeds->changed, &feeds->lock, deadline_us)) {
+    }
 }
 
 void qr_feeds_close(struct qr_feeds *feeds)
 {
-    qr_feeds_end(feeds);
     QR_LOCKED(&feeds->lock);
+    feeds->is_ending = true;
     feeds->is_closed = true;
     pthread_cond_broadcast(&feeds->changed);
 }
@@ -254,6 +255,7 @@ static void leave(struct qr_feed *feed)
         feed->next->previous = feed->previous;
     }
     feed->feeds->endless_count--;
+    pthread_cond_broadcast(&feed->feeds->changed);
 }
 
 void qr_feed_release(struct qr_feed *feed)

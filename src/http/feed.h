@@ -18,6 +18,7 @@ enum {
     QR_FEED_PIECE_BYTES = 64 << 10,
     QR_FEED_EVENT_BYTES = 4 << 10, /* of one without an end */
     QR_FEED_ADDRESS_SIZE = 64,
+    QR_FEED_LAST_MS = 250,
 };
 
 struct qr_feed;
@@ -40,9 +41,9 @@ struct qr_feeds {
 
 void qr_feeds_init(struct qr_feeds *feeds);
 void qr_feeds_done(struct qr_feeds *feeds);
-/* F3; may be called again. */
+/* F3: all that read have been told so when it returns; it waits QR_FEED_LAST_MS for the others. */
 void qr_feeds_end(struct qr_feeds *feeds);
-/* From now on none hands anything to the pool, and none waits: before the pool is freed. */
+/* From now on none hands anything to the pool, and none waits: after qr_feeds_end, before the pool is freed. */
 void qr_feeds_close(struct qr_feeds *feeds);
 
 /* Takes the pieces, also where it fails: `rate_limited`, `unavailable`, `out_of_memory`. The response ends the feed; what is told of it

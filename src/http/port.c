@@ -15,8 +15,9 @@
 #include <sys/socket.h>
 
 enum {
-    LOOK_US = 500000,       /* how often it is looked for clients that are gone, while there are any */
-    FEED_LOOK_US = 1000000, /* the same of those that wait for events, of whom there may be many */
+    LOOK_US = 500000,             /* how often it is looked for clients that are gone, while there are any */
+    FEED_LOOK_US = 1000000,       /* the same of those that wait for events, of whom there may be many */
+    FEED_KERNEL_BYTES = 64 << 10, /* that are sent to one of them and not read */
 };
 
 static const int64_t never_us = INT64_MAX;
@@ -229,8 +230,18 @@ static void *begin_request(void *arg, const char *target, struct MHD_Connection 
     return exchange;
 }
 
+/* What the kernel holds for a client that does not read is bounded too; it would take megabytes for each. */
+static void bound_kernel(const struct link *link)
+{
+    const int size_bytes = FEED_KERNEL_BYTES;
+    (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &size_bytes, sizeof size_bytes);
+}
+
 static void set_feed(struct quire_port *port, struct link *link, struct qr_feed *feed)
 {
+    if (feed) {
+        bound_kernel(link);
+    }
     QR_LOCKED(&port->lock);
     link->feed = feed;
     if (feed && port->feed_look_us == never_us) {

@@ -93,9 +93,10 @@ static qr_rc add_secret(struct qr_tx *tx, qr_uuid key_id, const struct qr_secret
     const qr_str text = qr_str_of(secret->text);
     unsigned char hash[QR_SECRET_HASH_BYTES];
     qr_secret_hash(text, hash);
-    return qr_tx_exec(
+    QR_TRY(qr_tx_exec(
         tx, "INSERT INTO key_secret (hash, prefix, key_id) VALUES (?1, ?2, ?3)",
-        QR_VALS(qr_val_blob(hash, sizeof hash), qr_val_text(qr_secret_prefix(text)), qr_val_uuid(&key_id)), NULL, err);
+        QR_VALS(qr_val_blob(hash, sizeof hash), qr_val_text(qr_secret_prefix(text)), qr_val_uuid(&key_id)), NULL, err));
+    return qr_tx_notify(tx, QR_KEYS_CHANNEL, err);
 }
 
 static qr_rc check_count(struct qr_tx *tx, qr_err *err)
@@ -148,7 +149,8 @@ qr_rc qr_key_end(struct qr_tx *tx, qr_uuid id, qr_err *err)
         return is_gone(err);
     }
     QR_TRY(qr_tx_exec(tx, "DELETE FROM key_secret WHERE key_id = ?1", QR_VALS(qr_val_uuid(&id)), NULL, err));
-    return qr_tx_exec(tx, "DELETE FROM member WHERE key_id = ?1", QR_VALS(qr_val_uuid(&id)), NULL, err);
+    QR_TRY(qr_tx_exec(tx, "DELETE FROM member WHERE key_id = ?1", QR_VALS(qr_val_uuid(&id)), NULL, err));
+    return qr_tx_notify(tx, QR_KEYS_CHANNEL, err);
 }
 
 qr_rc qr_key_rotate(struct qr_tx *tx, qr_uuid id, const struct qr_secret *secret, int64_t grace_ms, qr_err *err)

@@ -13,6 +13,9 @@ enum {
     QR_KEY_ENDED_KEPT_DAYS = 90,       /* so long the name of a key that was ended is known */
 };
 
+/* The channel that is notified when somebody may do more or less than before: a key, a secret, a role. */
+#define QR_KEYS_CHANNEL "keys"
+
 struct qr_key {
     qr_uuid id;
     const char *name;

@@ -2,6 +2,7 @@
 #include "store/members.h"
 
 #include "store/ids.h"
+#include "store/keys.h"
 
 #include <assert.h>
 
@@ -21,7 +22,7 @@ qr_rc qr_member_set(struct qr_tx *tx, qr_uuid base_id, qr_uuid key_id, enum qr_r
                       "ON CONFLICT (base_id, key_id) DO UPDATE SET role = excluded.role",
                       QR_VALS(qr_val_uuid(&base_id), qr_val_uuid(&key_id), qr_val_i64(role), qr_val_i64(now_ms)),
                       &changes, err));
-    return changes ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "there is no such key");
+    return changes ? qr_tx_notify(tx, QR_KEYS_CHANNEL, err) : qr_fail(err, QR_CODE_NOT_FOUND, "there is no such key");
 }
 
 qr_rc qr_member_remove(struct qr_tx *tx, qr_uuid base_id, qr_uuid key_id, qr_err *err)
@@ -29,7 +30,8 @@ qr_rc qr_member_remove(struct qr_tx *tx, qr_uuid base_id, qr_uuid key_id, qr_err
     int64_t changes;
     QR_TRY(qr_tx_exec(tx, "DELETE FROM member WHERE base_id = ?1 AND key_id = ?2",
                       QR_VALS(qr_val_uuid(&base_id), qr_val_uuid(&key_id)), &changes, err));
-    return changes ? QR_OK : qr_fail(err, QR_CODE_NOT_FOUND, "the key has no role in this base");
+    return changes ? qr_tx_notify(tx, QR_KEYS_CHANNEL, err)
+                   : qr_fail(err, QR_CODE_NOT_FOUND, "the key has no role in this base");
 }
 
 qr_rc qr_member_role(struct qr_tx *tx, qr_uuid base_id, qr_uuid key_id, enum qr_role *ret_role, qr_err *err)

@@ -413,6 +413,9 @@ static void walk_work(struct walk *walk, const char *note, const char *gone)
                         "{\"process_new_documents\":true,\"level_gate\":\"auto\"}", 202);
     keep(run, made);
     done(walk, "GET", BASE "/runs?limit=1", NULL, 200);
+    done(walk, "GET", "/api/v1/events", NULL, 200);
+    done(walk, "GET", "/api/v1/events?base=b", NULL, 200);
+    check_refused(walk, "GET", "/api/v1/events?base=nowhere", NULL, NULL);
     done(walk, "GET", fill("/api/v1/runs/%s", run), NULL, 200);
     done(walk, "POST", fill("/api/v1/runs/%s/cancel", run), NULL, 200);
     check_refused(walk, "POST", fill("/api/v1/runs/%s/cancel", run), NULL, NULL);
