@@ -7,6 +7,7 @@ struct batch {
     struct qr_item *items;
     struct qr_item **to_enqueue;
     bool *is_new;
+    bool *rests; /* it was decided that nothing is to be done for it now */
     size_t count, enqueue_count;
     struct qr_item *gone;
     size_t gone_count;
@@ -56,6 +57,7 @@ static qr_rc fill_new(struct qr_change *change, const struct qr_item *parent, co
 static void decide_new(struct qr_change *change, const struct qr_item *parent, const struct qr_settings *settings,
                        const struct qr_found_child *child, struct batch *batch, struct qr_item *item)
 {
+    batch->rests[item - batch->items] = true;
     if (child->error_code) {
         qr_set_failed(change, item, "expand", child->error_code, child->error_message);
     } else if (!qr_plan_source(change, item, settings)) {
@@ -64,6 +66,7 @@ static void decide_new(struct qr_change *change, const struct qr_item *parent, c
         item->status = QR_ITEM_IDLE;
     } else if (qr_next_stage(item)) {
         batch->to_enqueue[batch->enqueue_count++] = item;
+        batch->rests[item - batch->items] = false;
     }
 }
 
@@ -118,8 +121,11 @@ static qr_rc save_batch(struct qr_change *change, struct batch *batch, bool *ret
     qr_enqueue_stages(change, batch->to_enqueue, batch->enqueue_count, &failure);
     *ret_all_queued = failure.code == QR_CODE_NONE;
     for (size_t i = 0; i < batch->count; i++) {
-        QR_TRY(batch->is_new[i] ? qr_item_insert(change, &batch->items[i], err)
-                                : qr_item_save(change, &batch->items[i], err));
+        struct qr_item *item = &batch->items[i];
+        QR_TRY(batch->is_new[i] ? qr_item_insert(change, item, err) : qr_item_save(change, item, err));
+        if (!batch->is_new[i] && batch->rests[i]) { /* what was begun of the generation before is nobody's */
+            QR_TRY(qr_purge_at_rest(change, item, err));
+        }
     }
     return QR_OK;
 }
@@ -138,9 +144,10 @@ static qr_rc init_batch(struct batch *batch, size_t count, struct qr_arena *aren
         .items = qr_arena_array(arena, count + 1, sizeof batch->items[0]),
         .to_enqueue = qr_arena_array(arena, count + 1, sizeof(struct qr_item *)),
         .is_new = qr_arena_array(arena, count + 1, sizeof batch->is_new[0]),
+        .rests = qr_arena_array(arena, count + 1, sizeof batch->rests[0]),
         .gone = qr_arena_array(arena, count + 1, sizeof batch->gone[0]),
     };
-    return batch->items && batch->to_enqueue && batch->is_new && batch->gone
+    return batch->items && batch->to_enqueue && batch->is_new && batch->rests && batch->gone
                ? QR_OK
                : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for a batch of items");
 }

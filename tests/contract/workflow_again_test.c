@@ -62,6 +62,36 @@ QR_DB_TEST(a_reindex_keeps_the_old_generation_live_until_the_new_one_is_complete
     qr_desk_close(&desk);
 }
 
+/* RECOV-5, I7 */
+QR_DB_TEST(a_file_that_cannot_be_taken_any_more_has_what_was_begun_of_it_purged)
+{
+    struct qr_desk desk;
+    struct qr_selection_answer answer;
+    qr_err err;
+    qr_desk_open(&desk, t, "{}");
+    const qr_uuid folder = qr_desk_add_folder(&desk, "/d");
+    qr_desk_expand(&desk, folder, (const char *const[]){"a.txt"}, 1);
+    const qr_uuid child = qr_desk_child(&desk, folder, "a.txt").id;
+    qr_desk_index(&desk, child);
+    QR_CHECK_RC(QR_OK, qr_desk_select(&desk, qr_desk_reindex, &folder, 1, &answer, &err));
+    run_reindex(&desk, folder);
+    const struct qr_job job = qr_desk_claim(&desk, folder, QR_JOB_PREPARE_ROOT);
+    struct qr_found_child found = {.change = QR_CHILD_CHANGED,
+                                   .id = child,
+                                   .type = QR_ITEM_FILE,
+                                   .key = QR_STR("a.txt"),
+                                   .name = QR_STR("a.txt"),
+                                   .source = QR_STR("/d/a.txt"),
+                                   .size_bytes = 1,
+                                   .error_code = "too_large",
+                                   .error_message = "it has grown"};
+    QR_CHECK_RC(QR_OK, qr_desk_part(&desk, &job, &(struct qr_expand_part){.children = &found, .count = 1}, &err));
+    QR_CHECK_INT(QR_ITEM_FAILED, qr_desk_item(&desk, child).status);
+    QR_CHECK_INT(2, qr_desk_item(&desk, child).generation);
+    QR_CHECK_INT(1, qr_desk_open_jobs(&desk, QR_JOB_PURGE));
+    qr_desk_close(&desk);
+}
+
 /* REIDX-6: a failed reindex loses nothing */
 QR_DB_TEST(a_failed_reindex_leaves_the_old_generation_live)
 {
