@@ -31,8 +31,8 @@ bool qr_check_code_is_known(qr_str code)
 static bool generations_are_ordered(const struct qr_check_item *item)
 {
     return item->generation >= 0 && item->live_generation <= item->generation &&
-           item->text_generation <= item->generation && item->chunk_generation <= item->generation &&
-           item->expanded_generation <= item->generation;
+           item->kept_generation <= item->generation && item->text_generation <= item->generation &&
+           item->chunk_generation <= item->generation && item->expanded_generation <= item->generation;
 }
 
 static bool has_its_jobs(const struct qr_check_item *item)
@@ -77,12 +77,12 @@ static void judge_row(struct examination *look)
                              lacks ? ": run quire wait" : ""));
     }
     if (!generations_are_ordered(item)) {
-        add(look,
-            qr_finding("I3", "generations_wrong",
-                       "its generation is %lld, but live is %lld, text %lld, chunks "
-                       "%lld, expanded %lld",
-                       (long long)item->generation, (long long)item->live_generation, (long long)item->text_generation,
-                       (long long)item->chunk_generation, (long long)item->expanded_generation));
+        add(look, qr_finding("I3", "generations_wrong",
+                             "its generation is %lld, but live is %lld, kept %lld, text %lld, chunks "
+                             "%lld, expanded %lld",
+                             (long long)item->generation, (long long)item->live_generation,
+                             (long long)item->kept_generation, (long long)item->text_generation,
+                             (long long)item->chunk_generation, (long long)item->expanded_generation));
     }
     if (item->lacks_text) {
         add(look, qr_finding("I7", "text_missing", "its text was read, but is not stored: reindex it"));

@@ -12,19 +12,21 @@
 #include "handler/handlers.h"
 #include "handler/reading.h"
 #include "handler/rebuild.h"
+#include "handler/unchanged.h"
 #include "source/file.h"
 
 enum { SMALL_TEXT_BYTES = 64 << 10 }; /* chunked at once; larger ones get a job, so that a claim stays short */
 
 struct stored {
     const struct qr_attempt *attempt;
-    bool has_source, has_text;
-    struct qr_artifact source, text; /* the newest */
+    struct qr_holdings *holdings;
 };
 
 struct source {
     struct qr_buf bytes;
+    struct qr_holdings holdings;
     bool is_from_path;
+    bool is_copied;   /* with is_from_path: Quire is to own it */
     bool is_fallback; /* the path is gone */
     bool is_text;     /* with is_fallback: canonical already, of an earlier generation */
     struct qr_file_facts facts;
@@ -39,12 +41,13 @@ static void source_done(struct source *source)
 
 static qr_rc find_stored(struct qr_tx *tx, void *arg, qr_err *err)
 {
-    struct stored *stored = arg;
+    const struct stored *stored = arg;
     const struct qr_attempt *attempt = stored->attempt;
-    QR_TRY(qr_artifact_find(tx, attempt->item.id, QR_ARTIFACT_SOURCE, 0, attempt->run->arena, &stored->has_source,
-                            &stored->source, err));
-    return qr_artifact_find(tx, attempt->item.id, QR_ARTIFACT_TEXT, 0, attempt->run->arena, &stored->has_text,
-                            &stored->text, err);
+    struct qr_holdings *holdings = stored->holdings;
+    QR_TRY(qr_artifact_find(tx, attempt->item.id, QR_ARTIFACT_SOURCE, 0, attempt->run->arena, &holdings->has_source,
+                            &holdings->source, err));
+    return qr_artifact_find(tx, attempt->item.id, QR_ARTIFACT_TEXT, 0, attempt->run->arena, &holdings->has_text,
+                            &holdings->text, err);
 }
 
 static qr_rc read_owned(struct qr_attempt *attempt, const struct qr_artifact *artifact, struct source *source,
@@ -57,12 +60,13 @@ static qr_rc read_owned(struct qr_attempt *attempt, const struct qr_artifact *ar
 static qr_rc read_source(struct qr_attempt *attempt, struct source *source, qr_err *err)
 {
     const struct qr_item *item = &attempt->item;
-    struct stored stored = {.attempt = attempt};
+    struct qr_holdings *held = &source->holdings;
+    struct stored stored = {.attempt = attempt, .holdings = held};
     if (item->generation > 1 || item->source.len == 0) { /* else nothing is stored yet */
         QR_TRY(qr_db_read(attempt->run->db, find_stored, &stored, err));
     }
-    if (stored.has_source && (stored.source.generation == item->generation || item->source.len == 0)) {
-        return read_owned(attempt, &stored.source, source, err);
+    if (held->has_source && (held->source.generation == item->generation || item->source.len == 0)) {
+        return read_owned(attempt, &held->source, source, err);
     }
     if (item->source.len == 0 || item->type == QR_ITEM_URL) {
         return qr_fail(err, QR_CODE_UNSUPPORTED_TYPE, "there is nothing to read it from");
@@ -70,13 +74,13 @@ static qr_rc read_source(struct qr_attempt *attempt, struct source *source, qr_e
     source->is_from_path = true;
     const qr_rc rc =
         qr_file_read(item->source.ptr, attempt->settings.limits.file_bytes_max, &source->bytes, &source->facts, err);
-    if (rc == QR_OK || err->code != QR_CODE_SOURCE_MISSING || !(stored.has_source || stored.has_text)) {
+    if (rc == QR_OK || err->code != QR_CODE_SOURCE_MISSING || !(held->has_source || held->has_text)) {
         return rc;
     }
     source->is_from_path = false;
     source->is_fallback = true;
-    source->is_text = !stored.has_source;
-    return read_owned(attempt, stored.has_source ? &stored.source : &stored.text, source, err);
+    source->is_text = !held->has_source;
+    return read_owned(attempt, held->has_source ? &held->source : &held->text, source, err);
 }
 
 static void note_facts(const struct source *source, struct qr_stage_result *result)
@@ -100,17 +104,26 @@ static bool asks_for_copy(const char *options)
            json_is_true(json_object_get(object, "copy"));
 }
 
+static qr_rc see_whether_copied(struct qr_attempt *attempt, struct source *source, qr_err *err)
+{
+    if (!source->is_from_path) {
+        return QR_OK;
+    }
+    if (!attempt->source_options) {
+        struct qr_item root;
+        bool found;
+        QR_TRY(qr_find_source_root(attempt->run->db, &attempt->item, attempt->run->arena, &found, &root, err));
+        attempt->source_options = root.options ? root.options : "";
+    }
+    source->is_copied = asks_for_copy(attempt->source_options);
+    return QR_OK;
+}
+
 static qr_rc keep_source(struct qr_attempt *attempt, const struct source *source, struct qr_stage_result *result,
                          qr_err *err)
 {
     struct qr_arena *arena = attempt->run->arena;
-    if (!attempt->source_options) {
-        struct qr_item root;
-        bool found;
-        QR_TRY(qr_find_source_root(attempt->run->db, &attempt->item, arena, &found, &root, err));
-        attempt->source_options = root.options ? root.options : "";
-    }
-    if (!asks_for_copy(attempt->source_options)) {
+    if (!source->is_copied) {
         return QR_OK;
     }
     struct qr_new_artifact *artifact = qr_arena_alloc(arena, sizeof *artifact);
@@ -163,6 +176,7 @@ static qr_rc take_text(struct qr_attempt *attempt, const struct source *source, 
     QR_TRY(source->is_text ? reuse_text(attempt, source, result, ret_text, err)
                            : qr_document_take_converted(attempt, converted, result, ret_text, err));
     result->reached = QR_REACHED_TEXT;
+    result->has_made_of = result->has_made_of && result->asset_count == 0; /* what is read in them decides too */
     if (!source->is_fallback) {
         return QR_OK;
     }
@@ -182,15 +196,31 @@ static qr_rc take_source(struct qr_attempt *attempt, struct source *source, stru
     if (!source->is_text) {
         note_facts(source, result);
     }
-    return source->is_from_path ? keep_source(attempt, source, result, err) : QR_OK;
+    QR_TRY(see_whether_copied(attempt, source, err));
+    if (!source->is_fallback && !has_processor(attempt)) {
+        qr_note_made_of(attempt, source->is_copied, result);
+    }
+    return QR_OK;
 }
 
-/* Up to the text, or to the ticket of a file processor. */
+static struct qr_unchanged look_of(struct qr_attempt *attempt, const struct source *source,
+                                   struct qr_stage_result *result)
+{
+    return (struct qr_unchanged){attempt, &source->holdings, source->is_copied, result};
+}
+
+/* Up to the text, or to the ticket of a file processor; no further than to the source where that is unchanged. */
 static qr_rc process(struct qr_attempt *attempt, struct qr_stage_result *result, qr_str *ret_text, qr_err *err)
 {
     QR_CLEANUP(source_done) struct source source = {0};
     struct qr_converted converted = {0};
     QR_TRY(take_source(attempt, &source, result, err));
+    struct qr_unchanged look = look_of(attempt, &source, result);
+    QR_TRY(qr_find_unchanged(&look, 1, err));
+    if (result->reached == QR_REACHED_UNCHANGED) {
+        return QR_OK;
+    }
+    QR_TRY(keep_source(attempt, &source, result, err));
     if (!source.is_text && has_processor(attempt)) {
         return qr_document_submit(attempt, result, err);
     }
@@ -217,7 +247,8 @@ static void set_outcome(struct qr_attempt *attempt, qr_rc rc, struct qr_stage_re
     }
     qr_attempt_put_off(attempt, outcome);
     qr_outcome_set(outcome, rc, result);
-    if (rc == QR_OK && (result->reached == QR_REACHED_TEXT || result->reached == QR_REACHED_CHUNKS)) {
+    if (rc == QR_OK && (result->reached == QR_REACHED_UNCHANGED || result->reached == QR_REACHED_TEXT ||
+                        result->reached == QR_REACHED_CHUNKS)) {
         outcome->level = QR_RELAXED; /* lost with the power, it is done again: nothing was promised or paid for */
     }
 }
@@ -243,6 +274,10 @@ struct several {
     struct qr_outcome *const *outcomes; /* QR_OUTCOME_NONE: there is more to do */
     size_t count;
     struct source sources[QR_TOGETHER_MAX];
+    /* those that may be unchanged */
+    struct qr_unchanged looks[QR_TOGETHER_MAX];
+    size_t look_positions[QR_TOGETHER_MAX]; /* of each among the attempts */
+    size_t look_count;
     struct qr_converted converted[QR_TOGETHER_MAX];
     struct qr_reader_file files[QR_TOGETHER_MAX]; /* those that are read in the reader, in the same order */
     /* those whose chunks are to be written */
@@ -299,6 +334,43 @@ static void take_one_source(struct several *several, size_t i)
     }
 }
 
+/* All of one base. What is wrong with the index is met again by those that go on. */
+static void find_unchanged(struct several *several)
+{
+    qr_err ignored = {0};
+    (void)!qr_find_unchanged(several->looks, several->look_count, &ignored);
+    for (size_t k = 0; k < several->look_count; k++) {
+        const size_t i = several->look_positions[k];
+        struct qr_stage_result *result = several->results[i];
+        struct qr_outcome *outcome = several->outcomes[i];
+        const bool is_unchanged = result->reached == QR_REACHED_UNCHANGED;
+        const qr_rc rc =
+            is_unchanged ? QR_OK : keep_source(&several->attempts[i], &several->sources[i], result, &outcome->error);
+        if (is_unchanged || rc != QR_OK) {
+            set_outcome(&several->attempts[i], rc, result, outcome);
+        }
+    }
+    several->look_count = 0;
+}
+
+static void leave_out_unchanged(struct several *several)
+{
+    const struct qr_attempt *before = NULL; /* the last one that is to be looked at */
+    for (size_t i = 0; i < several->count; i++) {
+        struct qr_attempt *attempt = &several->attempts[i];
+        if (!is_open(several, i)) {
+            continue;
+        }
+        if (before && !qr_uuid_equal(before->base.id, attempt->base.id)) {
+            find_unchanged(several);
+        }
+        several->look_positions[several->look_count] = i;
+        several->looks[several->look_count++] = look_of(attempt, &several->sources[i], several->results[i]);
+        before = attempt;
+    }
+    find_unchanged(several);
+}
+
 static bool is_for_reader(const struct several *several, size_t i)
 {
     return is_open(several, i) && !several->sources[i].is_text;
@@ -340,6 +412,7 @@ static void take_sources(struct several *several)
             take_one_source(several, i);
         }
     }
+    leave_out_unchanged(several);
     if (reader) {
         convert_sources(several, reader);
     }

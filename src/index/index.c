@@ -663,6 +663,13 @@ qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, int64_t model,
     return QR_OK;
 }
 
+qr_rc qr_index_count_extents(struct qr_index_set *set, qr_uuid base_id, int64_t model, struct qr_index_extent *extents,
+                             size_t count, qr_err *err)
+{
+    struct rows_named request = {.base_id = base_id, .model = model, .extents = extents, .count = count};
+    return read_store(set, base_id, set->rows->count_extents, &request, err);
+}
+
 qr_rc qr_index_models(struct qr_index_set *set, qr_uuid base_id, int limit, int64_t *ret_models, size_t *ret_count,
                       qr_err *err)
 {

@@ -184,6 +184,9 @@ struct qr_index_extent {
 qr_rc qr_index_extents(struct qr_index_set *set, qr_uuid base_id, int64_t model, qr_uuid after_item,
                        int64_t after_generation, int limit, struct qr_index_extent *ret_extents, size_t *ret_count,
                        qr_err *err);
+/* What there is of the (item, generation) that each names: fills in its numbers, all in one read. */
+qr_rc qr_index_count_extents(struct qr_index_set *set, qr_uuid base_id, int64_t model, struct qr_index_extent *extents,
+                             size_t count, qr_err *err);
 /* The models of which there are vectors, at most `limit`. */
 qr_rc qr_index_models(struct qr_index_set *set, qr_uuid base_id, int limit, int64_t *ret_models, size_t *ret_count,
                       qr_err *err);

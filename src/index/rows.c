@@ -73,6 +73,16 @@ qr_rc qr_index_rows_collect_extents(struct qr_rows *rows, struct rows_extents *r
     return qr_rows_end(rows, err);
 }
 
+qr_rc qr_index_rows_take_counts(struct qr_rows *rows, struct qr_index_extent *extent, qr_err *err)
+{
+    if (qr_rows_next(rows)) {
+        extent->chunk_count = qr_rows_i64(rows, 0);
+        extent->vector_count = qr_rows_i64(rows, 1);
+        extent->failed_count = qr_rows_i64(rows, 2);
+    }
+    return qr_rows_end(rows, err);
+}
+
 qr_rc qr_index_rows_collect_models(struct qr_rows *rows, struct rows_models *request, qr_err *err)
 {
     request->ret_count = 0;

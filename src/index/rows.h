@@ -76,6 +76,14 @@ struct rows_extents {
     size_t ret_count;
 };
 
+/* Counts what there is of those that are named. */
+struct rows_named {
+    qr_uuid base_id;
+    int64_t model;
+    struct qr_index_extent *extents;
+    size_t count;
+};
+
 struct word_counts;
 struct row_lengths;
 
@@ -127,7 +135,8 @@ struct rows_driver {
 
     qr_tx_fn *chunks;
     qr_tx_fn *extents;
-    qr_tx_fn *models; /* rows_models */
+    qr_tx_fn *count_extents; /* rows_named */
+    qr_tx_fn *models;        /* rows_models */
     qr_tx_fn *search_text;
     qr_tx_fn *search_vector;
     qr_tx_fn *read_vectors; /* a vector_reading; NULL = none are kept in memory */
@@ -166,6 +175,8 @@ struct qr_val qr_index_vector_val(const struct qr_chunk_vector *vector, int dime
 qr_rc qr_index_rows_collect(struct qr_rows *rows, struct rows_chunks *request, qr_err *err);
 /* Collects the rows (item, generation, chunks, vectors, failures); closes it. */
 qr_rc qr_index_rows_collect_extents(struct qr_rows *rows, struct rows_extents *request, qr_err *err);
+/* The numbers in the only row; closes it. */
+qr_rc qr_index_rows_take_counts(struct qr_rows *rows, struct qr_index_extent *extent, qr_err *err);
 /* Collects the models in the first column; closes it. */
 qr_rc qr_index_rows_collect_models(struct qr_rows *rows, struct rows_models *request, qr_err *err);
 /* The stamp in the first row, "" where there is none. */

@@ -274,6 +274,24 @@ static qr_rc extents(struct qr_tx *tx, void *arg, qr_err *err)
     return qr_index_rows_collect_extents(&rows, request, err);
 }
 
+static qr_rc count_extents(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct rows_named *request = arg;
+    for (size_t i = 0; i < request->count; i++) {
+        struct qr_index_extent *extent = &request->extents[i];
+        QR_ROWS(rows);
+        QR_TRY(qr_tx_query(tx, &rows,
+                           "SELECT count(*), count(nullif(v.dimension, 0)), "
+                           "count(v.dimension) - count(nullif(v.dimension, 0)) " CHUNKS_WITH_VECTORS
+                           "WHERE c.base_id = ?2 AND c.item_id = ?3 AND c.generation = ?4",
+                           QR_VALS(qr_val_i64(request->model), rows_id_val(&request->base_id),
+                                   rows_id_val(&extent->item_id), qr_val_i64(extent->generation)),
+                           err));
+        QR_TRY(qr_index_rows_take_counts(&rows, extent, err));
+    }
+    return QR_OK;
+}
+
 /* Each is the first behind the one before: a look into the key, not at every vector. */
 static qr_rc models(struct qr_tx *tx, void *arg, qr_err *err)
 {
@@ -451,6 +469,7 @@ const struct rows_driver qr_rows_postgres = {
     .drop = drop,
     .chunks = chunks,
     .extents = extents,
+    .count_extents = count_extents,
     .models = models,
     .search_text = search_text,
     .search_vector = search_vector,

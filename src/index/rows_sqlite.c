@@ -417,6 +417,26 @@ static qr_rc extents(struct qr_tx *tx, void *arg, qr_err *err)
     return qr_index_rows_collect_extents(&rows, request, err);
 }
 
+static qr_rc count_extents(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    const struct rows_named *request = arg;
+    int64_t offset;
+    QR_TRY(qr_rows_sqlite_vector_offset(tx, request->model, &offset, err));
+    for (size_t i = 0; i < request->count; i++) {
+        struct qr_index_extent *extent = &request->extents[i];
+        QR_ROWS(rows);
+        QR_TRY(qr_tx_query(tx, &rows,
+                           "SELECT count(*), count(nullif(v.dimension, 0)), "
+                           "count(v.dimension) - count(nullif(v.dimension, 0)) "
+                           "FROM chunk_row c LEFT JOIN chunk_vector v ON v.id = c.id + ?3 "
+                           "WHERE c.item_id = ?1 AND c.generation = ?2",
+                           QR_VALS(rows_id_val(&extent->item_id), qr_val_i64(extent->generation), qr_val_i64(offset)),
+                           err));
+        QR_TRY(qr_index_rows_take_counts(&rows, extent, err));
+    }
+    return QR_OK;
+}
+
 static qr_rc models(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct rows_models *request = arg;
@@ -440,6 +460,7 @@ const struct rows_driver qr_rows_sqlite = {
     .load_languages = load_languages,
     .chunks = chunks,
     .extents = extents,
+    .count_extents = count_extents,
     .models = models,
     .search_text = qr_rows_sqlite_search_text,
     .search_vector = qr_rows_sqlite_search_vector,

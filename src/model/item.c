@@ -169,10 +169,13 @@ const char *qr_item_document_status(const struct qr_item_progress *item)
 /* ---- stages ---- */
 
 int64_t qr_item_needs(bool is_container, int64_t generation, int64_t text_generation, int64_t chunk_generation,
-                      int64_t live_generation, int64_t expanded_generation)
+                      int64_t done_generation, int64_t expanded_generation)
 {
     if (is_container) {
         return expanded_generation < generation ? QR_WANT_PROCESS : 0;
+    }
+    if (done_generation >= generation) {
+        return 0;
     }
     if (text_generation < generation) {
         return QR_WANT_PROCESS;
@@ -180,5 +183,5 @@ int64_t qr_item_needs(bool is_container, int64_t generation, int64_t text_genera
     if (chunk_generation < generation) {
         return QR_WANT_CHUNK;
     }
-    return live_generation < generation ? QR_WANT_INDEX : 0;
+    return QR_WANT_INDEX;
 }

@@ -74,8 +74,9 @@ enum {
     QR_WANT_ALL = 15,
 };
 
-/* The one that its generation needs next, whether it is asked for or not; 0 = none. */
+/* The one that its generation needs next, whether it is asked for or not; 0 = none. `done_generation` is that of a leaf which is
+ * live, or was found to come to what is live (REIDX-7). */
 int64_t qr_item_needs(bool is_container, int64_t generation, int64_t text_generation, int64_t chunk_generation,
-                      int64_t live_generation, int64_t expanded_generation);
+                      int64_t done_generation, int64_t expanded_generation);
 
 enum { QR_ITEM_DEPTH_MAX = 60 };

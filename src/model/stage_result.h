@@ -54,6 +54,7 @@ enum qr_reached {
     QR_REACHED_NOTHING,
     QR_REACHED_TICKET,    /* given to a converter: `ticket` */
     QR_REACHED_CONTAINER, /* it holds other files */
+    QR_REACHED_UNCHANGED, /* it would come to what is live: nothing was written (REIDX-7) */
     QR_REACHED_TEXT,      /* canonical text is stored (see `text`) */
     QR_REACHED_CHUNKS,    /* and its chunk rows are in the index store */
     QR_REACHED_INDEX,     /* and their vectors; durable before the swap */
@@ -80,10 +81,12 @@ struct qr_new_asset {
 
 struct qr_stage_result {
     enum qr_reached reached;
-    bool source_was_read; /* the next six are set */
+    bool source_was_read; /* the next eight are set */
     int64_t size_bytes, mtime_ns;
     bool has_hash;
     unsigned char content_hash[16];
+    bool has_made_of; /* the next is all that decided what became of it */
+    unsigned char made_of[16];
     const char *mime;  /* NULL = unknown */
     const char *title; /* NULL = none */
     const char *ticket;
@@ -92,7 +95,7 @@ struct qr_stage_result {
     struct qr_new_asset *assets;
     size_t asset_count;
     int64_t chunk_count, token_count; /* from CHUNKS on */
-    int64_t vector_epoch;             /* of the base, when the stage began: from INDEX on */
+    int64_t vector_epoch;             /* of the base, when the stage began: from CHUNKS on, and UNCHANGED */
     bool lacks_wanted_vectors;        /* of the model that is being built: those of the live one are there */
     struct qr_warning *warnings;
     size_t warning_count;

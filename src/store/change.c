@@ -404,9 +404,9 @@ static qr_rc note_difference(struct qr_change *change, const struct qr_item *ite
     return has_come_to_rest ? note_item(change, item, QR_EVENT_STATUS, err) : QR_OK;
 }
 
-static struct qr_val hash_or_null(const struct qr_item *item)
+static struct qr_val hash_or_null(bool has_hash, const unsigned char hash[static QR_HASH_BYTES])
 {
-    return item->has_hash ? qr_val_blob(item->content_hash, sizeof item->content_hash) : qr_val_null();
+    return has_hash ? qr_val_blob(hash, QR_HASH_BYTES) : qr_val_null();
 }
 
 static struct qr_val text_of(const char *text)
@@ -432,7 +432,7 @@ static struct qr_val root_source(const struct qr_item *item, unsigned char hash[
 static int64_t needs_of(const struct qr_item *item)
 {
     return qr_item_needs(item->is_container, item->generation, item->text_generation, item->chunk_generation,
-                         item->live_generation, item->expanded_generation);
+                         qr_item_done_generation(item), item->expanded_generation);
 }
 
 qr_rc qr_item_insert(struct qr_change *change, struct qr_item *item, qr_err *err)
@@ -454,7 +454,8 @@ qr_rc qr_item_insert(struct qr_change *change, struct qr_item *item, qr_err *err
                 qr_val_uuid(is_root ? &item->base_id : &item->parent_id), qr_val_i64(item->depth), bytes_of(item->path),
                 qr_val_i64(item->type), qr_val_i64(item->is_container), text_of(item->name), bytes_of(item->key),
                 bytes_of(item->source), root_source(item, source_hash), text_of(item->mime),
-                qr_val_i64(item->size_bytes), qr_val_i64(item->mtime_ns), hash_or_null(item), qr_val_i64(item->status),
+                qr_val_i64(item->size_bytes), qr_val_i64(item->mtime_ns),
+                hash_or_null(item->has_hash, item->content_hash), qr_val_i64(item->status),
                 qr_val_i64(item->seen_generation), text_of(item->error_stage), text_of(item->error_code),
                 text_of(item->error_message), qr_val_i64(item->error_generation), qr_val_i64(item->error_ms),
                 text_of(item->attributes), text_of(item->options), qr_val_i64(item->wanted),
@@ -477,6 +478,7 @@ qr_rc qr_item_save(struct qr_change *change, struct qr_item *item, qr_err *err)
 {
     assert(qr_item_status_may_become(item->stored_status, item->status));
     assert(item->live_generation >= item->stored_live_generation && item->live_generation <= item->generation); /* I3 */
+    assert(item->kept_generation <= item->generation);
     QR_TRY(note_difference(change, item, err));
     QR_TRY(count_item_for_runs(change, item, err));
     QR_TRY(count_child(change, item->parent_id, item->depth - 1, item->stored_status, item->status, err));
@@ -493,20 +495,22 @@ qr_rc qr_item_save(struct qr_change *change, struct qr_item *item, qr_err *err)
         "expand_code = ?17, error_stage = ?18, error_code = ?19, error_message = ?20, error_generation = ?21, "
         "error_at = ?22, warnings = ?23, enabled = ?24, attributes = ?25, options = ?26, chunk_count = ?27, "
         "token_count = ?28, wanted = ?29, run_id = ?30, ticket = ?31, ticket_at = ?32, updated_at = ?33, "
-        "indexed_at = ?34, source_hash = ?35, needs = ?36, cleanup_job_id = ?37 WHERE id = ?1",
+        "indexed_at = ?34, source_hash = ?35, needs = ?36, cleanup_job_id = ?37, "
+        "kept_generation = ?38, made_of = ?39 WHERE id = ?1",
         QR_VALS(qr_val_uuid(&item->id), qr_val_i64(item->is_container), text_of(item->name), bytes_of(item->source),
-                text_of(item->mime), qr_val_i64(item->size_bytes), qr_val_i64(item->mtime_ns), hash_or_null(item),
-                qr_val_i64(item->status), qr_val_i64(item->generation), qr_val_i64(item->live_generation),
-                qr_val_i64(item->text_generation), qr_val_i64(item->chunk_generation),
-                qr_val_i64(item->expanded_generation), qr_val_i64(item->force_generation),
-                qr_val_i64(item->seen_generation), text_of(item->expand_code), text_of(item->error_stage),
-                text_of(item->error_code), text_of(item->error_message), qr_val_i64(item->error_generation),
-                qr_val_i64(item->error_ms), text_of(item->warnings), qr_val_i64(item->enabled),
-                text_of(item->attributes), text_of(item->options), qr_val_i64(item->chunk_count),
-                qr_val_i64(item->token_count), qr_val_i64(item->wanted), qr_val_uuid_or_null(&item->run_id),
-                text_of(item->ticket), qr_val_i64(item->ticket_ms), qr_val_i64(item->updated_ms),
-                qr_val_i64(item->indexed_ms), root_source(item, source_hash), qr_val_i64(needs_of(item)),
-                qr_val_uuid_or_null(&item->cleanup_job_id)),
+                text_of(item->mime), qr_val_i64(item->size_bytes), qr_val_i64(item->mtime_ns),
+                hash_or_null(item->has_hash, item->content_hash), qr_val_i64(item->status),
+                qr_val_i64(item->generation), qr_val_i64(item->live_generation), qr_val_i64(item->text_generation),
+                qr_val_i64(item->chunk_generation), qr_val_i64(item->expanded_generation),
+                qr_val_i64(item->force_generation), qr_val_i64(item->seen_generation), text_of(item->expand_code),
+                text_of(item->error_stage), text_of(item->error_code), text_of(item->error_message),
+                qr_val_i64(item->error_generation), qr_val_i64(item->error_ms), text_of(item->warnings),
+                qr_val_i64(item->enabled), text_of(item->attributes), text_of(item->options),
+                qr_val_i64(item->chunk_count), qr_val_i64(item->token_count), qr_val_i64(item->wanted),
+                qr_val_uuid_or_null(&item->run_id), text_of(item->ticket), qr_val_i64(item->ticket_ms),
+                qr_val_i64(item->updated_ms), qr_val_i64(item->indexed_ms), root_source(item, source_hash),
+                qr_val_i64(needs_of(item)), qr_val_uuid_or_null(&item->cleanup_job_id),
+                qr_val_i64(item->kept_generation), hash_or_null(item->has_made_of, item->made_of)),
         NULL, err));
     item->stored_status = item->status;
     item->stored_live_generation = item->live_generation;

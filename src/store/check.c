@@ -29,11 +29,11 @@ static qr_str copy_bytes(const struct qr_rows *rows, int column, struct qr_arena
     "CASE WHEN status IN " QR_ITEM_ACTIVE_SQL " THEN (SELECT count(*) FROM job WHERE job.item_id = item.id AND "       \
     "job.item_id IS NOT NULL AND job.state IN " QR_JOB_OPEN_SQL " AND job.generation = item.generation AND "           \
     "job.type IN " STAGE_TYPES ") ELSE 0 END, "                                                                        \
-    "CASE WHEN is_container = 0 AND text_generation > 0 AND text_generation = generation THEN (SELECT count(*) FROM "  \
-    "artifact WHERE artifact.item_id = item.id AND artifact.kind = 2 AND artifact.generation = item.generation) "      \
-    "ELSE 1 END, "                                                                                                     \
+    "CASE WHEN is_container = 0 AND text_generation > 0 AND text_generation IN (generation, live_generation) THEN "    \
+    "(SELECT count(*) FROM artifact WHERE artifact.item_id = item.id AND artifact.kind = 2 AND "                       \
+    "artifact.generation = item.text_generation) ELSE 1 END, "                                                         \
     "CASE WHEN status = 8 THEN (SELECT count(*) FROM job WHERE job.id = item.cleanup_job_id AND job.state "            \
-    "IN " QR_JOB_OPEN_SQL ") ELSE 1 END"
+    "IN " QR_JOB_OPEN_SQL ") ELSE 1 END, kept_generation"
 
 static qr_rc read_item(const struct qr_rows *rows, struct qr_arena *arena, struct qr_check_item *ret_item, qr_err *err)
 {
@@ -60,6 +60,7 @@ static qr_rc read_item(const struct qr_rows *rows, struct qr_arena *arena, struc
         .stage_jobs = qr_rows_i64(rows, 21),
         .lacks_text = qr_rows_i64(rows, 22) == 0,
         .lacks_cleanup = qr_rows_i64(rows, 23) == 0,
+        .kept_generation = qr_rows_i64(rows, 24),
     };
     return failed ? out_of_memory(err) : QR_OK;
 }

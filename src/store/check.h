@@ -13,13 +13,13 @@ struct qr_check_item {
     qr_str path;
     int64_t depth, type, status; /* as stored: may be anything */
     bool is_container;
-    int64_t generation, live_generation, text_generation, chunk_generation, expanded_generation;
+    int64_t generation, live_generation, kept_generation, text_generation, chunk_generation, expanded_generation;
     struct qr_child_counts counts;
     bool expansion_failed;
     qr_str error_code, error_message; /* may be no text at all */
     int64_t chunk_count;
     int64_t stage_jobs; /* open ones of its generation; counted for active items only */
-    bool lacks_text;    /* its text was read in this generation, and there is no artifact of it */
+    bool lacks_text;    /* its text was read in this generation or the live one, and there is no artifact of it */
     bool lacks_cleanup; /* it is deleting, and the job it names is not open */
 };
 

@@ -20,9 +20,13 @@ struct qr_item {
     int64_t size_bytes, mtime_ns;
     bool has_hash;
     unsigned char content_hash[16];
+    /* all that decided what became of the source, of text_generation; false = more than that did (handler/unchanged.h) */
+    bool has_made_of;
+    unsigned char made_of[16];
 
     enum qr_item_status status;
     int64_t generation, live_generation;
+    int64_t kept_generation; /* the newest that was found to come to what is live, and wrote nothing; 0 = none */
     int64_t text_generation, chunk_generation, expanded_generation;
     int64_t force_generation; /* containers: children that were not scheduled since this expansion are due (reindex) */
     int64_t seen_generation;  /* children: the parent's generation that scheduled them last */
@@ -47,6 +51,12 @@ struct qr_item {
     bool stored_enabled;
     qr_uuid stored_run_id;
 };
+
+/* The newest that came to its end, going live or not (REIDX-7). */
+static inline int64_t qr_item_done_generation(const struct qr_item *item)
+{
+    return QR_MAX(item->live_generation, item->kept_generation);
+}
 
 qr_rc qr_item_find(struct qr_tx *tx, qr_uuid id, struct qr_arena *arena, bool *ret_found, struct qr_item *ret_item,
                    qr_err *err);

@@ -20,6 +20,14 @@ static const char *copy_text(struct qr_arena *arena, qr_str text, bool *failed)
     return copy;
 }
 
+static bool copy_hash(qr_str hash, unsigned char ret_hash[static 16])
+{
+    if (hash.len == 16) {
+        memcpy(ret_hash, hash.ptr, 16);
+    }
+    return hash.len == 16;
+}
+
 qr_rc qr_rows_item(const struct qr_rows *rows, struct qr_arena *arena, struct qr_item *ret_item, qr_err *err)
 {
     bool failed = false;
@@ -69,12 +77,10 @@ qr_rc qr_rows_item(const struct qr_rows *rows, struct qr_arena *arena, struct qr
         .updated_ms = qr_rows_i64(rows, 43),
         .indexed_ms = qr_rows_i64(rows, 44),
         .cleanup_job_id = qr_rows_uuid(rows, 45),
+        .kept_generation = qr_rows_i64(rows, 46),
     };
-    const qr_str hash = qr_rows_str(rows, 13);
-    item.has_hash = hash.len == sizeof item.content_hash;
-    if (item.has_hash) {
-        memcpy(item.content_hash, hash.ptr, sizeof item.content_hash);
-    }
+    item.has_hash = copy_hash(qr_rows_str(rows, 13), item.content_hash);
+    item.has_made_of = copy_hash(qr_rows_str(rows, 47), item.made_of);
     if (item.depth == 0) {
         item.parent_id = (qr_uuid){0}; /* the row says the base */
     }

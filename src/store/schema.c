@@ -246,6 +246,12 @@ const struct qr_migration qr_schema_migrations[] = {
             "ALTER TABLE event ADD COLUMN id INTEGER NOT NULL DEFAULT 0;"
             "CREATE UNIQUE INDEX event_order ON event (id) WHERE id > 0;",
     },
+    {
+        .name = "kept_generations",
+        /* store/items.h */
+        .sql = "ALTER TABLE item ADD COLUMN kept_generation INTEGER NOT NULL DEFAULT 0;"
+               "ALTER TABLE item ADD COLUMN made_of BLOB;",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

@@ -38,6 +38,14 @@ static qr_rc take_source_facts(struct qr_change *change, struct qr_item *item, c
     item->mtime_ns = result->mtime_ns;
     item->has_hash = result->has_hash;
     memcpy(item->content_hash, result->content_hash, sizeof item->content_hash);
+    if (result->reached ==
+        QR_REACHED_UNCHANGED) { /* the warnings are those of what is live, but for that of a refresh */
+        return strstr(item->warnings, "refresh_failed")
+                   ? qr_plan_replace_warning(change, item, "refresh_failed", NULL, err)
+                   : QR_OK;
+    }
+    item->has_made_of = result->has_made_of;
+    memcpy(item->made_of, result->made_of, sizeof item->made_of);
     item->mime = result->mime ? result->mime : item->mime;
     item->warnings = qr_warnings_as_json(result->warnings, result->warning_count, &change->arena);
     return item->warnings ? QR_OK : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for warnings");
@@ -78,6 +86,14 @@ static qr_rc enqueue_assets(struct qr_change *change, const struct qr_item *item
 
 /* ---- how far it has come ---- */
 
+static void set_completed(struct qr_change *change, struct qr_item *item)
+{
+    item->indexed_ms = change->now_ms;
+    item->status = QR_ITEM_COMPLETED;
+    item->error_stage = item->error_code = item->error_message = "";
+    item->error_generation = item->error_ms = 0;
+}
+
 /* The swap. The rows of this generation were made durable before this transaction began; those of the one before are purged
  * by a job that begins after it (REIDX-6). */
 static qr_rc go_live(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result, qr_err *err)
@@ -86,10 +102,7 @@ static qr_rc go_live(struct qr_change *change, struct qr_item *item, const struc
     item->live_generation = item->generation;
     item->chunk_count = result->chunk_count;
     item->token_count = result->token_count;
-    item->indexed_ms = change->now_ms;
-    item->status = QR_ITEM_COMPLETED;
-    item->error_stage = item->error_code = item->error_message = "";
-    item->error_generation = item->error_ms = 0;
+    set_completed(change, item);
     QR_TRY(qr_item_save(change, item, err));
     QR_FAILPOINT("index.swap.before_commit", err);
     QR_TRY(qr_note_missed(change, item->base_id, result, err));
@@ -119,6 +132,23 @@ static qr_rc reach_index(struct qr_change *change, struct qr_item *item, const s
                                                : go_live(change, item, result, err);
 }
 
+/* REIDX-7: no row was written, and none goes: what is live stays it, under its number. Only what generations left that came to no
+ * end, between the last one that did and this one, is to be purged. */
+static qr_rc stay_live(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result,
+                       qr_err *err)
+{
+    if (was_overtaken(change, item, result)) {
+        return qr_schedule_strictly(change, item, err);
+    }
+    const bool leaves_rows_behind = qr_item_done_generation(item) < item->generation - 1;
+    item->kept_generation = item->generation;
+    item->ticket = "";
+    set_completed(change, item);
+    QR_TRY(qr_item_save(change, item, err));
+    QR_FAILPOINT("index.kept.before_commit", err);
+    return leaves_rows_behind ? qr_enqueue_purge(change, item, err) : QR_OK;
+}
+
 qr_rc qr_plan_stage_completed(struct qr_change *change, struct qr_item *item, const struct qr_stage_result *result,
                               qr_err *err)
 {
@@ -136,6 +166,8 @@ qr_rc qr_plan_stage_completed(struct qr_change *change, struct qr_item *item, co
         item->ticket = result->ticket;
         item->ticket_ms = item->ticket_ms ? item->ticket_ms : change->now_ms;
         return qr_schedule_strictly(change, item, err);
+    case QR_REACHED_UNCHANGED:
+        return stay_live(change, item, result, err);
     case QR_REACHED_TEXT:
         item->text_generation = item->generation;
         item->ticket = "";

@@ -11,8 +11,9 @@ enum { PURGE_DELAY_MS = 30000, CONVERTER_POLL_MS = 5000 };
 
 enum qr_job_type qr_next_stage(const struct qr_item *item)
 {
-    const int64_t needs = qr_item_needs(item->is_container, item->generation, item->text_generation,
-                                        item->chunk_generation, item->live_generation, item->expanded_generation);
+    const int64_t needs =
+        qr_item_needs(item->is_container, item->generation, item->text_generation, item->chunk_generation,
+                      qr_item_done_generation(item), item->expanded_generation);
     if (!(needs & item->wanted)) {
         return 0;
     }
@@ -33,7 +34,8 @@ enum qr_job_type qr_next_stage(const struct qr_item *item)
 enum qr_item_status qr_scheduled_status(const struct qr_item *item)
 {
     if (!qr_next_stage(item)) {
-        return item->live_generation == item->generation && !item->is_container ? QR_ITEM_COMPLETED : QR_ITEM_IDLE;
+        return qr_item_done_generation(item) == item->generation && !item->is_container ? QR_ITEM_COMPLETED
+                                                                                        : QR_ITEM_IDLE;
     }
     return item->is_container ? QR_ITEM_PREPARING : QR_ITEM_PROCESSING;
 }

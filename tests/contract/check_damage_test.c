@@ -89,6 +89,10 @@ QR_DAMAGE_TEST(a_live_generation_above_the_wanted_one_is_found,
                .sql = {"UPDATE item SET expanded_generation = 5 WHERE depth = 0 AND is_container = 1"},
                .invariant = "I3", .code = "generations_wrong", .item = "tree")
 
+QR_DAMAGE_TEST(a_kept_generation_above_the_wanted_one_is_found,
+               .sql = {"UPDATE item SET kept_generation = 9 WHERE name = 'note'"}, .invariant = "I3",
+               .code = "generations_wrong", .item = "note", .says = "kept 9")
+
 /* ---- I4 ---- */
 
 QR_DAMAGE_TEST(a_delete_that_no_job_does_is_found, .before = NOTE_IS_DELETING,

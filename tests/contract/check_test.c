@@ -198,6 +198,7 @@ QR_DB_TEST(rows_of_a_dead_generation_are_found_and_removed)
 {
     struct qr_place place;
     qr_place_open(&place, t);
+    qr_place_exec(&place, "UPDATE item SET made_of = NULL"); /* so that it is done again */
     qr_shop_reindex(&place.shop, place.folder);
     qr_shop_work(&place.shop);
     qr_shop_work_after(&place.shop, QR_SHOP_PURGE_AFTER_MS);
@@ -206,6 +207,25 @@ QR_DB_TEST(rows_of_a_dead_generation_are_found_and_removed)
     qr_place_check_mended(&place, "I3", "generation_dead");
     QR_CHECK_INT(0, qr_shop_chunks(&place.shop, place.a, 1));
     QR_CHECK_INT(1, qr_shop_chunks(&place.shop, place.a, 2));
+    qr_shop_close(&place.shop);
+}
+
+QR_DB_TEST(what_was_kept_is_clean_and_a_text_that_it_lost_is_mended_by_a_reindex) /* REIDX-7, I7 */
+{
+    struct qr_place place;
+    qr_place_open(&place, t);
+    qr_shop_reindex(&place.shop, place.folder);
+    qr_shop_work(&place.shop);
+    QR_CHECK_INT(2, qr_desk_item(&place.shop.desk, place.a).kept_generation);
+    qr_place_check_clean(&place);
+    qr_place_exec(&place,
+                  "DELETE FROM artifact WHERE kind = 2 AND item_id = (SELECT id FROM item WHERE name = 'a.md')");
+    qr_place_check_left(&place, "I7", "text_missing");
+    qr_shop_reindex(&place.shop, place.a);
+    qr_shop_work(&place.shop);
+    qr_shop_work_after(&place.shop, QR_SHOP_PURGE_AFTER_MS);
+    QR_CHECK_INT(3, qr_desk_item(&place.shop.desk, place.a).live_generation);
+    qr_place_check_clean(&place);
     qr_shop_close(&place.shop);
 }
 

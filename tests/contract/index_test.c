@@ -106,6 +106,39 @@ QR_DB_TEST(a_batch_of_any_size_is_written_and_replaced)
     index_fixture_close(&f);
 }
 
+QR_DB_TEST(rows_and_vectors_of_named_generations_are_counted_each_by_itself)
+{
+    struct index_fixture f;
+    index_fixture_open(&f, t);
+    const qr_uuid base = test_id(BASE), item = test_id(10);
+    const struct qr_chunk chunks[] = {{.ordinal = 0, .text = QR_STR("one")}, {.ordinal = 1, .text = QR_STR("two")}};
+    const float ones[] = {1, 1};
+    const struct qr_chunk_vector vectors[] = {{.ordinal = 0, .vector = ones}, {.ordinal = 1}};
+    qr_err err;
+    for (int64_t generation = 1; generation <= 2; generation++) {
+        QR_CHECK_RC(QR_OK, qr_index_write_chunks(f.set, base, item, generation, chunks, 2, NULL, &err));
+    }
+    QR_CHECK_RC(QR_OK, qr_index_write_vectors(f.set, base, item, 1, (struct qr_vector_space){MODEL, 2}, vectors, 2,
+                                              NULL, &err));
+    struct qr_index_extent extents[] = {
+        {.item_id = item, .generation = 1, .chunk_count = 77}, /* what it says before does not count */
+        {.item_id = item, .generation = 2},
+        {.item_id = item, .generation = 3},
+        {.item_id = test_id(11), .generation = 1},
+    };
+    QR_CHECK_RC(QR_OK, qr_index_count_extents(f.set, base, MODEL, extents, QR_COUNT(extents), &err));
+    const int64_t wanted[][3] = {{2, 1, 1}, {2, 0, 0}, {0, 0, 0}, {0, 0, 0}};
+    for (size_t i = 0; i < QR_COUNT(extents); i++) {
+        QR_CHECK_INT(wanted[i][0], extents[i].chunk_count);
+        QR_CHECK_INT(wanted[i][1], extents[i].vector_count);
+        QR_CHECK_INT(wanted[i][2], extents[i].failed_count);
+    }
+    QR_CHECK_RC(QR_OK, qr_index_count_extents(f.set, base, 0, extents, 1, &err)); /* of no model */
+    QR_CHECK_INT(2, extents[0].chunk_count);
+    QR_CHECK_INT(0, extents[0].vector_count);
+    index_fixture_close(&f);
+}
+
 QR_DB_TEST(bases_do_not_see_each_other)
 {
     struct index_fixture f;

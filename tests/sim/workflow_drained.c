@@ -57,7 +57,10 @@ static void check_rows(void)
     check_nothing("runs that have not ended", "SELECT count(*) FROM run WHERE status = 1");
     check_nothing("completed items without their text",
                   "SELECT count(*) FROM item WHERE is_container = 0 AND status = 6 AND NOT EXISTS (SELECT 1 FROM "
-                  "artifact WHERE item_id = item.id AND kind = 2 AND artifact.generation = item.generation)");
+                  "artifact WHERE item_id = item.id AND kind = 2 AND artifact.generation = item.live_generation)");
+    check_nothing("completed items that are neither live nor were kept",
+                  "SELECT count(*) FROM item WHERE is_container = 0 AND status = 6 AND generation NOT IN "
+                  "(live_generation, kept_generation)");
 }
 
 /* Index rows and stores without an owner. */
@@ -68,8 +71,8 @@ static void check_store_owned(qr_uuid base_id, sqlite3 *store)
                  sqlite3_prepare_v2(store, "SELECT DISTINCT item_id, generation FROM chunk_row", -1, &stmt, NULL));
     while (ask_next(stmt)) {
         const qr_uuid id = ask_id_at(stmt, 0);
-        owner = ask_statement("SELECT count(*) FROM item WHERE id = ?1 AND base_id = ?2 AND ?3 IN (generation, "
-                              "live_generation)");
+        owner = ask_statement("SELECT count(*) FROM item WHERE id = ?1 AND base_id = ?2 AND (?3 = live_generation OR "
+                              "(?3 = generation AND kept_generation < generation))");
         ask_bind_id(owner, 1, &id);
         ask_bind_id(owner, 2, &base_id);
         sqlite3_bind_int64(owner, 3, sqlite3_column_int64(stmt, 1));

@@ -59,7 +59,7 @@ static void check_moment(void)
     const struct rows now = rows_now();
     for (int i = 0; i < now.count; i++) {
         const struct row *row = &now.rows[i];
-        if (row->live_generation > row->generation) {
+        if (row->live_generation > row->generation || row->kept_generation > row->generation) {
             QR_FAIL("I3: item %s is live with a generation that it does not have", ask_text_of(row->id));
         }
         if (!row->is_gone) {
@@ -75,8 +75,15 @@ static void check_moment(void)
 
 static void check_change(const struct row *before, const struct row *after)
 {
-    if (after->generation < before->generation || after->live_generation < before->live_generation) {
+    if (after->generation < before->generation || after->live_generation < before->live_generation ||
+        after->kept_generation < before->kept_generation) {
         QR_FAIL("I3: a generation of item %s fell", ask_text_of(before->id));
+    }
+    if (after->kept_generation > before->kept_generation) {
+        flow_totals.kept++;
+        if (after->live_generation != before->live_generation || after->live_generation == 0) {
+            QR_FAIL("REIDX-7: item %s was kept, and something else is live", ask_text_of(before->id));
+        }
     }
     if (before->status == QR_ITEM_DELETING && after->status != QR_ITEM_DELETING) {
         QR_FAIL("I4: item %s was deleting and is not any more", ask_text_of(before->id));

@@ -40,7 +40,7 @@ struct row {
     int path_len;
     bool is_container, expansion_failed, is_gone; /* is_gone: it, an ancestor or its base is deleting */
     int type, status;
-    int64_t generation, live_generation, expanded_generation;
+    int64_t generation, live_generation, kept_generation, expanded_generation;
     int64_t counts[4]; /* completed, failed, active, idle */
     int64_t open_stages, stage_generation;
 };

@@ -261,7 +261,7 @@ static qr_rc plan_before(const struct qr_ended *ended, size_t count, void *arg, 
 /* All that a result may change, in one number. */
 #define STATE                                                                                                          \
     "SELECT status + 10 * (generation + 200 * (live_generation + 200 * (text_generation + 200 * (chunk_generation + "  \
-    "200 * (expanded_generation + 200 * (error_code <> '')))))) FROM item WHERE id = ?1"
+    "200 * (expanded_generation + 200 * (kept_generation + 200 * (error_code <> ''))))))) FROM item WHERE id = ?1"
 
 static bool is_stage(const struct qr_job *job)
 {

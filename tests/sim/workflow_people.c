@@ -298,6 +298,32 @@ static void ask_about_some(struct process *process, int64_t what)
                     : qr_workflow_retry(workflow, selection, &arena, &answer, NULL));
 }
 
+/* The n-th of what is completed, most of which has not changed (REIDX-7). False when there are not so many. */
+static bool reindex_completed(struct process *process, int n)
+{
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    qr_arena_init(&arena, 0);
+    struct seen_item item;
+    struct qr_selection_answer answer;
+    struct qr_status_counts counts;
+    struct qr_reindex_estimate estimate;
+    if (!flow_oracle_nth_item(n, QR_ITEM_COMPLETED, false, &item)) {
+        return false;
+    }
+    const struct qr_selection selection = {item.base_id, &item.id, 1};
+    count_answer(
+        qr_workflow_reindex(parts_workflow(process), &selection, false, &arena, &answer, &counts, &estimate, NULL));
+    return true;
+}
+
+static void reindex_one(struct process *process)
+{
+    int n = (int)sim_between(0, 20);
+    while (!reindex_completed(process, n) && n > 0) {
+        n /= 2;
+    }
+}
+
 static void patch(struct process *process)
 {
     struct picked picked;
@@ -464,11 +490,11 @@ static void do_something(struct process *process)
     static const struct {
         int weight;
         void (*fn)(struct process *process);
-    } deeds[] = {{18, add_note},    {10, delete_items}, {10, update},      {4, patch},
-                 {8, process_base}, {3, cancel_run},    {5, cancel_job},   {3, retry_job},
-                 {4, add_base},     {3, delete_base},   {1, fail_base},    {4, restore_base},
-                 {10, search},      {8, pause_queue},   {6, choose_model}, {5, prune_vectors}};
-    int64_t at = sim_between(0, 140);
+    } deeds[] = {{18, add_note},     {10, delete_items}, {10, update},   {4, patch},       {8, process_base},
+                 {3, cancel_run},    {5, cancel_job},    {3, retry_job}, {4, add_base},    {3, delete_base},
+                 {1, fail_base},     {4, restore_base},  {10, search},   {8, pause_queue}, {6, choose_model},
+                 {5, prune_vectors}, {14, reindex_one}};
+    int64_t at = sim_between(0, 154);
     for (size_t i = 0; i < QR_COUNT(deeds); i++) {
         if (at < deeds[i].weight) {
             deeds[i].fn(process);
@@ -544,6 +570,16 @@ static void look_again(struct process *process, int status, bool only_folders, b
     }
 }
 
+/* Once to know what it is made of, as the base's models and index are now, and once to find it unchanged. */
+static void reindex_all(struct process *process)
+{
+    for (int times = 0; times < 2; times++) {
+        for (int n = 0; reindex_completed(process, n); n++) {
+        }
+        wait_for_rest();
+    }
+}
+
 /* As later as it takes for what crashes left to be old enough. */
 static void sweep(struct process *process)
 {
@@ -578,6 +614,7 @@ void people_finish(void *arg)
     wait_for_rest();
     build_all(process);
     wait_for_rest();
+    reindex_all(process);
     sweep(process);
     wait_for_rest();
     search(process);

@@ -29,7 +29,7 @@ struct rows rows_before(void)
     "expanded_generation, n_completed, n_failed, n_active, n_idle, expand_code <> '', (SELECT count(*) FROM job "      \
     "WHERE item_id = item.id AND state IN (1, 2, 3, 4) AND type IN " STAGES "), coalesce((SELECT max(generation) "     \
     "FROM job WHERE item_id = item.id AND state IN (1, 2, 3, 4) AND type IN " STAGES "), 0), (SELECT status FROM "     \
-    "base WHERE base.id = item.base_id) FROM item ORDER BY base_id, path"
+    "base WHERE base.id = item.base_id), kept_generation FROM item ORDER BY base_id, path"
 
 const struct row *rows_find(struct rows among, qr_uuid id)
 {
@@ -59,6 +59,7 @@ static void read_row(sqlite3_stmt *stmt, struct row *row)
     row->expansion_failed = sqlite3_column_int(stmt, 14) != 0;
     row->open_stages = sqlite3_column_int64(stmt, 15);
     row->stage_generation = sqlite3_column_int64(stmt, 16);
+    row->kept_generation = sqlite3_column_int64(stmt, 18);
     row->is_gone = row->status == QR_ITEM_DELETING || sqlite3_column_int(stmt, 17) == QR_BASE_DELETING;
 }
 

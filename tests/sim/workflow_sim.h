@@ -112,6 +112,6 @@ void flow_oracle_check_drained(void);
 
 struct flow_totals {
     uint64_t model_changes, model_switches;
-    uint64_t provider_calls, provider_failures, items, stale_results, searches, requests, refused, removed, swaps;
+    uint64_t provider_calls, provider_failures, items, stale_results, searches, requests, refused, removed, swaps, kept;
 };
 extern struct flow_totals flow_totals;

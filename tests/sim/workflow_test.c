@@ -128,14 +128,15 @@ static void run(uint64_t seed)
 static void print_totals(void)
 {
     seeds_print_totals();
-    printf("%llu requests (%llu refused), %llu items, %llu removed, %llu swaps, %llu provider calls (%llu failed), "
+    printf("%llu requests (%llu refused), %llu items, %llu removed, %llu swaps, %llu kept, %llu provider calls (%llu "
+           "failed), "
            "%llu stale results, %llu searches, %llu changes of models (%llu switches)\n",
            (unsigned long long)flow_totals.requests, (unsigned long long)flow_totals.refused,
            (unsigned long long)flow_totals.items, (unsigned long long)flow_totals.removed,
-           (unsigned long long)flow_totals.swaps, (unsigned long long)flow_totals.provider_calls,
-           (unsigned long long)flow_totals.provider_failures, (unsigned long long)flow_totals.stale_results,
-           (unsigned long long)flow_totals.searches, (unsigned long long)flow_totals.model_changes,
-           (unsigned long long)flow_totals.model_switches);
+           (unsigned long long)flow_totals.swaps, (unsigned long long)flow_totals.kept,
+           (unsigned long long)flow_totals.provider_calls, (unsigned long long)flow_totals.provider_failures,
+           (unsigned long long)flow_totals.stale_results, (unsigned long long)flow_totals.searches,
+           (unsigned long long)flow_totals.model_changes, (unsigned long long)flow_totals.model_switches);
 }
 
 /* I1 I2 I3 I4 I5 I6 I7 I8 I11 */

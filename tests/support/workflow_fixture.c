@@ -111,6 +111,9 @@ static const struct invariant invariants[] = {
      "('prepare-root', 'process-document', 'check-file-processing', 'chunk-document', 'index-chunks') AND "
      "job.generation <> item.generation AND " LIVING},
     {"I3: live_generation <= generation", "SELECT count(*) FROM item WHERE live_generation > generation"},
+    {"REIDX-7: what is completed is live, or was found to come to what is live",
+     "SELECT count(*) FROM item WHERE is_container = 0 AND status = 6 AND generation NOT IN (live_generation, "
+     "kept_generation)"},
     {"I6: counters", "SELECT count(*) FROM item WHERE is_container = 1 AND " LIVING
                      " AND (n_completed <> " CHILDREN("= 6") " OR "
                                                              "n_failed <> " CHILDREN("= 7") " OR n_active <> " CHILDREN(

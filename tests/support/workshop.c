@@ -51,6 +51,12 @@ void qr_shop_use_provider(struct qr_shop *shop, struct qr_provider *provider)
          &err);
 }
 
+void qr_shop_set_settings(struct qr_shop *shop, const char *settings)
+{
+    qr_err err;
+    must(qr_workflow_set_settings(&shop->desk.workflow, shop->desk.base_id, settings, &err), &err);
+}
+
 struct qr_batcher *qr_shop_batcher(struct qr_shop *shop, const char *settings)
 {
     struct qr_settings parsed;

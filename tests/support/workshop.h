@@ -24,6 +24,8 @@ enum { QR_SHOP_PURGE_AFTER_MS = 31000 }; /* then what a purge waits for is over 
 
 void qr_shop_open(struct qr_shop *shop, struct qr_test *t, const char *settings);
 void qr_shop_close(struct qr_shop *shop);
+/* All settings of its base. */
+void qr_shop_set_settings(struct qr_shop *shop, const char *settings);
 /* This provider for all bases that embed something; NULL = by their settings. */
 void qr_shop_use_provider(struct qr_shop *shop, struct qr_provider *provider);
 /* The model of these settings of a base, shared with its handlers; it lives as long as the shop. */

@@ -168,6 +168,25 @@ QR_TEST(the_index_status_is_derived) /* STATE-1 */
     }
 }
 
+QR_TEST(a_leaf_needs_the_first_stage_that_its_generation_lacks) /* REIDX-7 */
+{
+    static const struct {
+        int64_t text, chunk, done, needs;
+    } cases[] = {
+        {1, 1, 1, QR_WANT_PROCESS},
+        {2, 1, 1, QR_WANT_CHUNK},
+        {2, 2, 1, QR_WANT_INDEX},
+        {2, 2, 2, 0},
+        {1, 1, 2, 0}, /* it was found to come to what is live */
+    };
+    for (size_t i = 0; i < QR_COUNT(cases); i++) {
+        qr_test_set_context("case %zu", i);
+        QR_CHECK_INT(cases[i].needs, qr_item_needs(false, 2, cases[i].text, cases[i].chunk, cases[i].done, 0));
+    }
+    QR_CHECK_INT(QR_WANT_PROCESS, qr_item_needs(true, 2, 0, 0, 0, 1));
+    QR_CHECK_INT(0, qr_item_needs(true, 2, 0, 0, 0, 2));
+}
+
 QR_TEST(the_document_status_is_derived) /* STATE-2 */
 {
     for (int is_container = 0; is_container <= 1; is_container++) {
