@@ -53,7 +53,7 @@ qr_rc qr_route_members_list(const struct qr_request *request, struct qr_reply *r
     return qr_reply_with(reply, 200, json_pack("{s:O, s:o}", "data", data, "next_cursor", qr_json_uuid(next)), err);
 }
 
-/* ---- changing ---- */
+/* ---- one of them, and changing ---- */
 
 struct change {
     const struct qr_request *request;
@@ -77,6 +77,16 @@ static qr_rc answer_member(struct qr_tx *tx, qr_uuid base_id, struct change *cha
     return change->body ? QR_OK : qr_answer_out_of_memory(err);
 }
 
+static qr_rc show_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
+{
+    struct change *change = arg;
+    QR_CLEANUP(qr_arena_done) struct qr_arena arena;
+    struct qr_base base;
+    qr_arena_init(&arena, 0);
+    QR_TRY(qr_request_base(tx, change->request, &arena, &base, err));
+    return answer_member(tx, base.id, change, &arena, err);
+}
+
 static qr_rc change_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct change *change = arg;
@@ -94,18 +104,34 @@ static qr_rc change_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
     return QR_OK;
 }
 
+static qr_rc read_key_id(const struct qr_request *request, qr_uuid *ret_id, qr_err *err)
+{
+    return qr_uuid_parse(request->params[1], ret_id)
+               ? QR_OK
+               : qr_fail(err, QR_CODE_NOT_FOUND, "there is no such key: it is named by its whole id");
+}
+
+static qr_rc finish(qr_rc rc, const struct change *change, struct qr_reply *reply, qr_err *err)
+{
+    if (rc != QR_OK) {
+        json_decref(change->body);
+        return rc;
+    }
+    return qr_reply_with(reply, 200, change->body, err);
+}
+
 static qr_rc change_member(const struct qr_request *request, enum qr_role role, struct qr_reply *reply, qr_err *err)
 {
     struct change change = {.request = request, .role = role};
-    if (!qr_uuid_parse(request->params[1], &change.key_id)) {
-        return qr_fail(err, QR_CODE_NOT_FOUND, "there is no such key: it is named by its whole id");
-    }
-    const qr_rc rc = qr_request_write(request, change_in_tx, &change, err);
-    if (rc != QR_OK) {
-        json_decref(change.body);
-        return rc;
-    }
-    return qr_reply_with(reply, 200, change.body, err);
+    QR_TRY(read_key_id(request, &change.key_id, err));
+    return finish(qr_request_write(request, change_in_tx, &change, err), &change, reply, err);
+}
+
+qr_rc qr_route_members_show(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
+{
+    struct change change = {.request = request};
+    QR_TRY(read_key_id(request, &change.key_id, err));
+    return finish(qr_db_read(request->quire->db, show_in_tx, &change, err), &change, reply, err);
 }
 
 qr_rc qr_route_members_set(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

@@ -102,6 +102,7 @@ const struct qr_route qr_routes[] = {
      QR_RIGHT_ADMIN},
     {"GET", "/api/v1/bases/{b}/members", qr_route_members_list, "limit cursor", "", "Keys that have a role in a base.",
      QR_RIGHT_OWNER},
+    {"GET", "/api/v1/bases/{b}/members/{k}", qr_route_members_show, "", "", "One of them.", QR_RIGHT_OWNER},
     {"PUT", "/api/v1/bases/{b}/members/{k}", qr_route_members_set, "", "role", "Gives a key a role in a base.",
      QR_RIGHT_OWNER},
     {"DELETE", "/api/v1/bases/{b}/members/{k}", qr_route_members_delete, "", "", "Takes a key's role in a base away.",

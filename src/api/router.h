@@ -110,7 +110,7 @@ qr_route_fn qr_route_content_show, qr_route_content_set, qr_route_raw, qr_route_
 qr_route_fn qr_route_items_delete, qr_route_items_reindex, qr_route_items_retry, qr_route_items_refresh;
 qr_route_fn qr_route_base_search, qr_route_search;
 qr_route_fn qr_route_keys_list, qr_route_keys_add, qr_route_keys_delete, qr_route_keys_rotate;
-qr_route_fn qr_route_members_list, qr_route_members_set, qr_route_members_delete;
+qr_route_fn qr_route_members_list, qr_route_members_show, qr_route_members_set, qr_route_members_delete;
 qr_route_fn qr_route_process, qr_route_run_show, qr_route_run_cancel, qr_route_runs_list;
 qr_route_fn qr_route_events;
 qr_route_fn qr_route_openapi, qr_route_docs;

@@ -482,6 +482,7 @@ static void walk_keys(struct walk *walk, char ret_secret[static 100])
     done(walk, "POST", "/api/v1/keys/k/rotate", "{\"grace_s\":5}", 200);
     done(walk, "PUT", fill(BASE "/members/%s", key), "{\"role\":\"owner\"}", 200);
     done(walk, "GET", BASE "/members?limit=1", NULL, 200);
+    done(walk, "GET", fill(BASE "/members/%s", key), NULL, 200);
     done(walk, "DELETE", fill(BASE "/members/%s", key), NULL, 200);
     done(walk, "DELETE", fill("/api/v1/keys/%s", key), NULL, 200);
 }
