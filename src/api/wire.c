@@ -109,8 +109,6 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
     const bool is_alone = strcmp(qr_db_driver_name(quire->db), "sqlite") == 0;
     const int cores = (int)QR_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
     const int converters = QR_MIN(2 * cores + 2, 16); /* several wait for one commit of the index */
-    /* they wait for a server, or for one batch that all share; on PostgreSQL each has a connection meanwhile now and then */
-    const int embedders = is_alone ? EMBEDDERS : QR_MIN(cores + 1, EMBEDDERS);
     name_worker(work);
     QR_TRY(qr_reader_open(
         &work->reader,
@@ -136,7 +134,7 @@ static qr_rc start_runner(struct qr_work *work, qr_err *err)
         .plan = plan_of(quire),
         .slots = {[QR_QUEUE_EXPAND] = 1,
                   [QR_QUEUE_CONVERT] = converters,
-                  [QR_QUEUE_EMBED] = embedders,
+                  [QR_QUEUE_EMBED] = EMBEDDERS, /* they wait for a server, or for one batch that all share */
                   [QR_QUEUE_ASSETS] = 1,
                   [QR_QUEUE_DELETE] = 1},
         .share_min = {[QR_QUEUE_EMBED] = QR_TOGETHER_MAX}, /* so that small documents share calls */
