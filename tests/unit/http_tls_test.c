@@ -170,20 +170,25 @@ static void send_tls(struct client *client, qr_str bytes)
     }
 }
 
-static void check_tls_answer(struct client *client, int status, const char *has)
+static void receive_tls(struct client *client, struct qr_http_response *ret_response)
 {
-    struct qr_http_response response;
-    char chunk[4096];
-    qr_http_response_init(&response, 16 << 20);
-    while (response.part != QR_HTTP_COMPLETE) {
+    char chunk[16384];
+    qr_http_response_init(ret_response, 16 << 20);
+    while (ret_response->part != QR_HTTP_COMPLETE) {
         const ssize_t got = gnutls_record_recv(client->session, chunk, sizeof chunk);
         qr_err err;
         if (got == GNUTLS_E_AGAIN || got == GNUTLS_E_INTERRUPTED) {
             continue;
         }
         QR_CHECK(got > 0);
-        QR_CHECK_RC(QR_OK, qr_http_response_add(&response, (qr_str){chunk, (size_t)got}, &err));
+        QR_CHECK_RC(QR_OK, qr_http_response_add(ret_response, (qr_str){chunk, (size_t)got}, &err));
     }
+}
+
+static void check_tls_answer(struct client *client, int status, const char *has)
+{
+    struct qr_http_response response;
+    receive_tls(client, &response);
     QR_CHECK_INT(status, response.status);
     QR_CHECK_HAS(has, qr_buf_str(&response.body).ptr);
     qr_http_response_done(&response);
@@ -244,6 +249,54 @@ QR_TEST(files_are_handed_on_over_tls)
     free(zeros);
     end_client(&client);
     quire_port_stop(port);
+}
+
+QR_TEST(answer_in_pieces_is_whole_over_tls) /* HTTP-9 */
+{
+    const struct pair pair = make_pair(t, "one", 1, far_away);
+    struct quire_port *port = start_with_pair(&pair);
+    struct client client = begin_client(port);
+    send_tls(&client, QR_STR("GET /pieces" HEADERS "\r\n"));
+    struct qr_http_response response;
+    receive_tls(&client, &response);
+    QR_CHECK_INT(200, response.status);
+    QR_CHECK_INT(PIECES_BYTES, (int64_t)strspn(response.body.data, "x"));
+    qr_http_response_done(&response);
+    ask(&client, "GET /a" HEADERS "\r\n", 200, "GET /a -"); /* the connection goes on */
+    end_client(&client);
+    quire_port_stop(port);
+}
+
+static void receive_until(struct client *client, const char *text)
+{
+    char all[4096] = "";
+    size_t len = 0;
+    while (!strstr(all, text)) {
+        const ssize_t got = gnutls_record_recv(client->session, all + len, sizeof all - 1 - len);
+        QR_CHECK(got > 0 || got == GNUTLS_E_AGAIN || got == GNUTLS_E_INTERRUPTED);
+        len += got > 0 ? (size_t)got : 0;
+        all[len] = '\0';
+    }
+}
+
+/* Its connection is set aside while there is nothing to send, also when the certificate is another one meanwhile. */
+QR_TEST(events_come_over_tls) /* EVENT-5 */
+{
+    const struct pair pair = make_pair(t, "one", 1, far_away), other = make_pair(t, "two", 2, far_away);
+    const struct quire_port_options next = options_with(&other);
+    struct quire_port *port = start_with_pair(&pair);
+    struct client client = begin_client(port);
+    qr_err err;
+    send_tls(&client, QR_STR("GET /feed" HEADERS "\r\n"));
+    receive_until(&client, "200 OK");
+    publish();
+    receive_until(&client, "event 1\n");
+    QR_CHECK_RC(QR_OK, quire_port_reload(port, &next, &err));
+    check_served_by(port, 2);
+    publish();
+    receive_until(&client, "event 2\n");
+    quire_port_stop(port);
+    end_client(&client);
 }
 
 QR_TEST(only_tls_1_2_and_later_are_spoken) /* HTTP-10 */
