@@ -19,6 +19,7 @@ static void run_server(const char *data_dir, int out)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("QUIRE_SERVER_ADDRESS_REQUESTS", "0", 1);
     setenv("QUIRE_SERVER_ADDRESS_CONNECTIONS", "0", 1);
+    setenv("QUIRE_SERVER_ADDRESS_STREAMS", "0", 1);
     setenv("QUIRE_SERVER_CONNECTIONS", "4096", 1);
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);

@@ -90,6 +90,8 @@ struct cli_work {
     struct quire_server *server; /* for others while this process owns the folder; NULL = none */
     bool is_running;             /* jobs, here */
     int pause_ms;                /* before the next look */
+    struct cli_follow follow;    /* what happens in the process that runs the jobs, where that is another */
+    bool is_following;           /* it was tried */
     int64_t began_ms;
     int64_t asked_ms;     /* when it was last asked why nothing ends */
     const json_t *waited; /* the items that are waited for; NULL = everything */

@@ -225,3 +225,50 @@ qr_rc cli_remote_call(struct cli_remote *remote, const char *method, const char 
     cli_remote_close(remote);
     return rc;
 }
+
+/* ---- following events ---- */
+
+void cli_remote_follow(const struct cli_remote *remote, struct cli_follow *ret_follow)
+{
+    QR_CLEANUP(qr_buf_done) struct qr_buf head = {0};
+    struct cli_remote other = *remote;
+    *ret_follow = (struct cli_follow){.fd = -1};
+    other.fd = -1;
+    other.tls = NULL;
+    if (remote->is_https || write_head(&other, &head, "GET", "/api/v1/events", 0, NULL) != QR_OK ||
+        connect_remote(&other, NULL) != QR_OK) {
+        return;
+    }
+    if (send_all(&other, qr_buf_str(&head), NULL) == QR_OK) {
+        ret_follow->fd = other.fd;
+    } else {
+        cli_remote_close(&other);
+    }
+}
+
+void cli_follow_close(struct cli_follow *follow)
+{
+    if (follow->fd >= 0) {
+        close(follow->fd);
+        follow->fd = -1;
+    }
+}
+
+/* What happened is asked for elsewhere: that something did is enough. An answer that is none of events ends it. */
+void cli_follow_read(struct cli_follow *follow)
+{
+    static const char wanted[] = "HTTP/1.1 200";
+    char bytes[4096];
+    ssize_t got;
+    while ((got = recv(follow->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+        const bool is_answer =
+            follow->has_begun || (got >= (ssize_t)strlen(wanted) && memcmp(bytes, wanted, strlen(wanted)) == 0);
+        follow->has_begun = true;
+        if (!is_answer) {
+            break;
+        }
+    }
+    if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {
+        cli_follow_close(follow);
+    }
+}

@@ -28,3 +28,15 @@ void cli_remote_close(struct cli_remote *remote);
  * is to be released also after a failure. */
 qr_rc cli_remote_call(struct cli_remote *remote, const char *method, const char *path, const char *body,
                       struct qr_http_response *ret_response, qr_err *err);
+
+/* A connection on which the owner or the server says that something has happened. */
+struct cli_follow {
+    int fd;         /* readable: look again. -1 = there is none, or it has ended */
+    bool has_begun; /* the answer's */
+};
+
+/* There is none where it cannot be had, or over HTTPS: then looking now and then has to do. */
+void cli_remote_follow(const struct cli_remote *remote, struct cli_follow *ret_follow);
+/* Forgets what was said. */
+void cli_follow_read(struct cli_follow *follow);
+void cli_follow_close(struct cli_follow *follow);

@@ -1,14 +1,18 @@
 /* Commands that wait run jobs, if this process owns the data folder, and answer others over its socket meanwhile. If another
- * owns it, they look at it until it is done, and take over when that one ends. What is waited for is durable: Ctrl-C only
- * ends the waiting. */
+ * owns it, they look at it whenever something happens there, until it is done, and take over when that one ends. What is
+ * waited for is durable: Ctrl-C only ends the waiting. */
 #include "cli/items.h"
 #include "http/server.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 enum {
     PAUSE_MS_MIN = 10, /* grows, so that a note is done at once and a folder costs nothing to watch */
     PAUSE_MS_MAX = 200,
+    FOLLOW_MS = 500, /* where it is told that something has happened */
     ASK_EVERY_MS = 1000,
     GRACE_MS = 2000, /* for what still runs when we stop; then it goes back to its queue */
 };
@@ -53,7 +57,8 @@ static int start_here(struct cli_work *work)
 
 int cli_start_work(struct cli_work *work, struct cli *cli)
 {
-    *work = (struct cli_work){.cli = cli, .pause_ms = PAUSE_MS_MIN, .began_ms = qr_clock_mono_ms(qr_clock_system())};
+    *work = (struct cli_work){
+        .cli = cli, .pause_ms = PAUSE_MS_MIN, .follow.fd = -1, .began_ms = qr_clock_mono_ms(qr_clock_system())};
     sigset_t set;
     ending_signals(&set);
     sigprocmask(SIG_BLOCK, &set, NULL); /* before threads are started: they inherit it */
@@ -63,11 +68,12 @@ int cli_start_work(struct cli_work *work, struct cli *cli)
 void cli_stop_work(struct cli_work *work)
 {
     cli_progress_erase(&work->progress);
+    cli_follow_close(&work->follow);
     quire_server_stop(work->server);
     if (work->is_running) {
         quire_stop_work(work->cli->quire, GRACE_MS);
     }
-    *work = (struct cli_work){.cli = work->cli};
+    *work = (struct cli_work){.cli = work->cli, .follow.fd = -1};
 }
 
 /* ---- looking ---- */
@@ -223,13 +229,45 @@ static enum cli_wait detach(struct cli_work *work)
 /* ---- waiting ---- */
 
 /* True: it was ended by a signal. */
+static bool sleep_or_end(const sigset_t *set, int ms)
+{
+    const struct timespec timeout = {0, ms * 1000000L};
+    return sigtimedwait(set, NULL, &timeout) > 0;
+}
+
+/* Until something happens where the jobs run, or a while is over: how far a long job is nobody is told. Where nothing was going on, the
+ * next look follows at once; where much is, not more often than otherwise. */
+static bool follow_or_end(struct cli_work *work, const sigset_t *set)
+{
+    const int signals = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+    struct pollfd fds[] = {{.fd = work->follow.fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+    const bool is_at_once = poll(fds, 1, 0) > 0;
+    if (signals < 0) {
+        return sleep_or_end(set, work->pause_ms);
+    }
+    work->pause_ms = is_at_once ? QR_MIN(work->pause_ms * 2, (int)PAUSE_MS_MAX) : PAUSE_MS_MIN;
+    (void)poll(fds, QR_COUNT(fds), FOLLOW_MS);
+    close(signals);
+    if (fds[0].revents) {
+        cli_follow_read(&work->follow);
+    }
+    return sleep_or_end(set, work->pause_ms);
+}
+
 static bool pause_or_end(struct cli_work *work)
 {
     sigset_t set;
     ending_signals(&set);
-    const struct timespec timeout = {0, work->pause_ms * 1000000L};
+    if (!work->cli->quire && !work->is_following) {
+        work->is_following = true;
+        cli_remote_follow(&work->cli->remote, &work->follow);
+    }
+    if (work->follow.fd >= 0) {
+        return follow_or_end(work, &set);
+    }
+    const int pause_ms = work->pause_ms;
     work->pause_ms = QR_MIN(work->pause_ms * 2, (int)PAUSE_MS_MAX);
-    return sigtimedwait(&set, NULL, &timeout) > 0;
+    return sleep_or_end(&set, pause_ms);
 }
 
 /* One look at all queues: progress, and whether nothing is left. */

@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -223,6 +224,18 @@ def test_stopping_does_not_wait_for_those_who_follow():  # EVENT-5
         for stream in streams:
             assert stream.next() is None and stream.is_whole
             stream.close()
+
+
+def test_command_line_that_waits_follows_events():  # EVENT-3
+    with Server() as server, tempfile.TemporaryDirectory() as folder:
+        for i in range(30):
+            pathlib.Path(folder, f"{i}.md").write_text(f"# {i}\n\nThe harbour number {i}.\n")
+        for where in (("--server", f"http://{server.host}:{server.port}"), ("--data", server.data)):
+            server.ask(201, "POST", "/api/v1/bases", {"name": where[0].strip("-")})
+            done = subprocess.run([str(script.BUILD / "quire"), *where, "add", "-b", where[0].strip("-"), folder],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 0 and folder in done.stdout, done
+        assert server.lines().count("path=/api/v1/events ") == 1, server.lines()  # what comes by the socket has no line
 
 
 def test_those_who_follow_are_limited():  # EVENT-5
