@@ -46,14 +46,16 @@ void served_start(struct served *served, const char *data_dir)
         exit(1);
     }
     fclose(out);
-    served->connection = client_connect(served->port);
 }
 
 static int ask(struct place *place, const char *method, const char *path, const char *body,
                struct quire_response *ret_response)
 {
     const struct served *served = place->server;
-    return client_ask(served->connection, method, path, body, ret_response);
+    const int fd = client_connect(served->port); /* one that was kept may have waited too long */
+    const int status = client_ask(fd, method, path, body, ret_response);
+    close(fd);
+    return status;
 }
 
 void served_place(struct served *served, struct place *place)
@@ -64,7 +66,6 @@ void served_place(struct served *served, struct place *place)
 void served_stop(struct served *served)
 {
     int status;
-    close(served->connection);
     kill(served->pid, SIGTERM);
     if (waitpid(served->pid, &status, 0) != served->pid || status != 0) {
         fprintf(stderr, "bench: quire serve has not ended well\n");

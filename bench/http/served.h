@@ -8,7 +8,6 @@
 struct served {
     pid_t pid;
     unsigned port;
-    int connection; /* of place_* */
 };
 
 /* Comes back when it listens. What it logs goes to a file beside the data folder. */
