@@ -82,8 +82,10 @@ static void log_exchange(const struct qr_exchange *exchange)
 
 static void drop_body(struct qr_exchange *exchange)
 {
-    QR_LOCKED(&exchange->front->lock);
-    exchange->front->buffered_bytes -= exchange->body.len;
+    if (exchange->body.len) {
+        QR_LOCKED(&exchange->front->lock);
+        exchange->front->buffered_bytes -= exchange->body.len;
+    }
     qr_buf_done(&exchange->body);
 }
 

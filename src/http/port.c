@@ -22,11 +22,11 @@ enum {
 
 static const int64_t never_us = INT64_MAX;
 
-/* A connection, for its deadline. */
+/* A connection, for its deadline, which its own thread sets several times a request: without the lock, that all would meet at. */
 struct link {
     struct link *next, *previous;
     int fd;
-    int64_t deadline_us;
+    _Atomic int64_t deadline_us;
     struct qr_feed *feed; /* without an end, that it is waiting for; NULL = none */
     char address[QR_TCP_ADDRESS_SIZE];
 };
@@ -45,9 +45,9 @@ struct quire_port {
     pthread_cond_t changed;
     struct link *links;
     struct qr_visitors visitors;
-    int64_t look_us;      /* when the watcher looks again */
-    int64_t feed_look_us; /* at those that wait for events */
-    bool is_closed;       /* who connects now is sent away */
+    _Atomic int64_t look_us; /* when the watcher looks again; only it sets that, to never before it looks at a link */
+    int64_t feed_look_us;    /* at those that wait for events */
+    bool is_closed;          /* who connects now is sent away */
     bool is_ending;
 };
 
@@ -55,9 +55,9 @@ struct quire_port {
 
 static void set_deadline(struct quire_port *port, struct link *link, int64_t deadline_us)
 {
-    QR_LOCKED(&port->lock);
     link->deadline_us = deadline_us;
-    if (deadline_us < port->look_us) {
+    if (deadline_us < port->look_us) { /* else the watcher comes in time, or has yet to look at this one */
+        QR_LOCKED(&port->lock);
         pthread_cond_signal(&port->changed);
     }
 }
@@ -74,8 +74,10 @@ static void give_time(struct quire_port *port, struct link *link, size_t bytes)
 
 static void add_time(struct quire_port *port, struct link *link, size_t bytes)
 {
-    QR_LOCKED(&port->lock);
-    link->deadline_us += link->deadline_us == never_us ? 0 : time_for_bytes_us(port, bytes);
+    int64_t deadline_us = link->deadline_us;
+    while (deadline_us != never_us && !atomic_compare_exchange_weak(&link->deadline_us, &deadline_us,
+                                                                    deadline_us + time_for_bytes_us(port, bytes))) {
+    }
 }
 
 static bool is_gone(const struct link *link)
@@ -118,13 +120,14 @@ static void *watch(void *arg)
         const int64_t now_us = qr_thread_mono_us();
         port->look_us = never_us;
         for (struct link *link = port->links; link; link = link->next) {
-            if (link->deadline_us <= now_us) {
+            int64_t deadline_us = link->deadline_us;
+            if (deadline_us <= now_us && atomic_compare_exchange_strong(&link->deadline_us, &deadline_us, never_us)) {
                 shutdown(link->fd, SHUT_RDWR);
-                link->deadline_us = never_us;
+                deadline_us = never_us;
             }
-            if (link->deadline_us != never_us) {
+            if (deadline_us != never_us) {
                 remind_of_end(link);
-                port->look_us = QR_MIN(port->look_us, QR_MIN(link->deadline_us, now_us + LOOK_US));
+                port->look_us = QR_MIN(port->look_us, QR_MIN(deadline_us, now_us + LOOK_US));
             }
         }
         look_at_feeds(port, now_us);
