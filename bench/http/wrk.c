@@ -26,5 +26,5 @@ struct wrk_figures wrk_run(const struct wrk_load *load)
         fprintf(stderr, "bench: wrk of %s: %.0f answers, %.0f errors\n", load->path, requests, errors);
         exit(1);
     }
-    return (struct wrk_figures){requests / (took_us / 1e6), p50_us / 1e3, p99_us / 1e3};
+    return (struct wrk_figures){requests, requests / (took_us / 1e6), p50_us / 1e3, p99_us / 1e3};
 }

@@ -12,7 +12,7 @@ struct wrk_load {
 };
 
 struct wrk_figures {
-    double requests_per_s, p50_ms, p99_ms;
+    double requests, requests_per_s, p50_ms, p99_ms;
 };
 
 bool wrk_is_there(void);
