@@ -83,9 +83,11 @@ QR_TEST(bars_are_plain_where_the_locale_is_and_fit_where_it_is_narrow)
     QR_CHECK_HAS("reading      ..............................  0 of 2", printed);
     check_lacks("░", printed);
     check_lacks("\033[3", printed);
+    write_file(t, "docs/pears.md", "# Pears\n\nPears are brown.\n"); /* else a reindex has nothing to write */
     const struct program narrow = {
         .args = {"reindex", "docs", "--json"}, .env = {TERMINAL, "COLUMNS=30", SLOW}, .columns = WIDE};
     check_lacks("\033", program_run_on_terminal(t, &narrow).out); /* nothing with --json */
+    write_file(t, "docs/pears.md", "# Pears\n\nPears are yellow.\n");
     const struct program shown = {
         .args = {"reindex", "docs/pears.md"}, .env = {TERMINAL, "COLUMNS=30", SLOW}, .columns = WIDE};
     printed = program_run_on_terminal(t, &shown).out;
