@@ -8,7 +8,8 @@
 #include "model/role.h"
 
 struct qr_tx;
-struct quire_request;
+struct qr_arena;
+struct qr_add_item;
 struct qr_request;
 struct quire;
 struct quire_request;
@@ -65,9 +66,11 @@ bool qr_access_is_loopback(const char *address);
 
 /* ---- what is this machine's; access_machine.c ---- */
 
-/* Whether the caller may add what is at this absolute path: the local owner may, others below the folders of
- * server.import_roots, links followed. Else `forbidden`, whether it is there or not. */
-qr_rc qr_access_check_path(const struct qr_request *request, qr_str path, qr_err *err);
+/* Whether the caller may add what is at the item's absolute path: the local owner may, others below the folders of
+ * server.import_roots, links followed. Else `forbidden`, whether it is there or not. What others add is where the links led
+ * now, and stays there whatever becomes of them. */
+qr_rc qr_access_check_path(const struct qr_request *request, struct qr_arena *arena, struct qr_add_item *item,
+                           qr_err *err);
 /* Whether the caller may change the settings of a base from `old` (NULL = it is new) to `new`: programs and files of this machine
  * are for the local owner to name, its variables for an admin. Else `forbidden`. */
 qr_rc qr_access_check_settings(const struct qr_request *request, const json_t *old, const json_t *new_settings,

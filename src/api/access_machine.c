@@ -2,7 +2,9 @@
  * none of them through us. */
 #include "api/access.h"
 
+#include "api/lookup.h"
 #include "api/router.h"
+#include "workflow/workflow.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -45,8 +47,10 @@ static bool is_below_a_root(qr_str path, qr_str roots)
     return false;
 }
 
-qr_rc qr_access_check_path(const struct qr_request *request, qr_str path, qr_err *err)
+qr_rc qr_access_check_path(const struct qr_request *request, struct qr_arena *arena, struct qr_add_item *item,
+                           qr_err *err)
 {
+    const qr_str path = item->source;
     if (request->caller.right >= QR_RIGHT_LOCAL) {
         return QR_OK;
     }
@@ -58,7 +62,12 @@ qr_rc qr_access_check_path(const struct qr_request *request, qr_str path, qr_err
     text[path.len] = '\0';
     QR_CLEANUP(free_path) char *resolved = realpath(text, NULL);
     const qr_str roots = qr_str_of(qr_config_text(qr_instance_config(request->quire), QR_CONFIG_SERVER_IMPORT_ROOTS));
-    return resolved && is_below_a_root(qr_str_of(resolved), roots) ? QR_OK : refuse_path(err);
+    if (!resolved || !is_below_a_root(qr_str_of(resolved), roots)) {
+        return refuse_path(err);
+    }
+    item->source = (qr_str){qr_arena_copy(arena, qr_str_of(resolved)), strlen(resolved)};
+    item->no_links = true;
+    return item->source.ptr ? QR_OK : qr_answer_out_of_memory(err);
 }
 
 /* ---- settings ---- */

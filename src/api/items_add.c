@@ -169,7 +169,9 @@ static qr_rc read_word(const json_t *body, const char *name, const char *const *
                 : QR_OK;
 }
 
-static qr_rc read_request(const json_t *body, struct qr_arena *arena, struct qr_add *add, qr_err *err)
+/* *ret_items: those of `add`, to be checked further. */
+static qr_rc read_request(const json_t *body, struct qr_arena *arena, struct qr_add *add,
+                          struct qr_add_item **ret_items, qr_err *err)
 {
     static const char *const processes[] = {"auto", "manual"};
     static const char *const conflicts[] = {
@@ -191,7 +193,7 @@ static qr_rc read_request(const json_t *body, struct qr_arena *arena, struct qr_
         snprintf(reading.where, sizeof reading.where, "items[%zu].", i);
         QR_TRY(read_payload(&reading, &items[i], err));
     }
-    add->items = items;
+    add->items = *ret_items = items;
     add->count = count;
     add->is_manual = process == 1;
     add->on_conflict = (enum qr_on_conflict)conflict;
@@ -199,11 +201,12 @@ static qr_rc read_request(const json_t *body, struct qr_arena *arena, struct qr_
 }
 
 /* Paths are of the machine that serves (KEY-7). */
-static qr_rc check_paths(const struct qr_request *request, const struct qr_add *add, qr_err *err)
+static qr_rc check_paths(const struct qr_request *request, struct qr_arena *arena, struct qr_add_item *items,
+                         size_t count, qr_err *err)
 {
-    for (size_t i = 0; i < add->count; i++) {
-        if (add->items[i].type == QR_ITEM_FILE || add->items[i].type == QR_ITEM_DIRECTORY) {
-            QR_TRY(qr_access_check_path(request, add->items[i].source, err));
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].type == QR_ITEM_FILE || items[i].type == QR_ITEM_DIRECTORY) {
+            QR_TRY(qr_access_check_path(request, arena, &items[i], err));
         }
     }
     return QR_OK;
@@ -279,8 +282,9 @@ qr_rc qr_route_items_add(const struct qr_request *request, struct qr_reply *repl
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;
     qr_arena_init(&arena, 0);
     struct qr_add add = {0};
-    QR_TRY(read_request(request->body, &arena, &add, err));
-    QR_TRY(check_paths(request, &add, err));
+    struct qr_add_item *items = NULL;
+    QR_TRY(read_request(request->body, &arena, &add, &items, err));
+    QR_TRY(check_paths(request, &arena, items, add.count, err));
     QR_TRY(qr_request_base_id(request, &add.base_id, err));
     return qr_add_and_answer(request, &add, &arena, reply, err);
 }

@@ -118,7 +118,7 @@ struct raw_pieces {
     struct qr_artifact owned; /* `file` is at `place`; not where it is a path */
     int64_t offset, end;
     struct qr_file_facts facts; /* of the path, when it was begun */
-    bool is_path;
+    bool is_path, no_links;
     char place[];
 };
 
@@ -128,7 +128,7 @@ static qr_rc read_piece(struct raw_pieces *raw, size_t len, struct qr_buf *out, 
     if (!raw->is_path) {
         return qr_artifact_read_part(&raw->quire->artifacts, raw->quire->db, &raw->owned, raw->offset, len, out, err);
     }
-    QR_TRY(qr_file_read_part(raw->place, raw->offset, len, out, &facts, err));
+    QR_TRY(qr_file_read_part((struct qr_file_place){raw->place, raw->no_links}, raw->offset, len, out, &facts, err));
     return facts.size_bytes == raw->facts.size_bytes && facts.mtime_ns == raw->facts.mtime_ns
                ? QR_OK
                : qr_fail(err, QR_CODE_SOURCE_UNREADABLE, "it changes while it is read");
@@ -167,7 +167,8 @@ static qr_rc answer_in_pieces(struct raw *raw, int64_t size_bytes, const struct 
                                   .owned = raw->owned,
                                   .offset = raw->offset,
                                   .end = raw->offset + wanted_bytes(raw, size_bytes),
-                                  .is_path = facts != NULL};
+                                  .is_path = facts != NULL,
+                                  .no_links = raw->item.no_links};
     if (facts) {
         pieces->facts = *facts;
     }
@@ -216,16 +217,17 @@ static qr_rc read_owned(struct raw *raw, qr_err *err)
 
 static qr_rc read_path(struct raw *raw, qr_err *err)
 {
+    const struct qr_file_place place = {raw->item.source.ptr, raw->item.no_links};
     struct qr_file_facts facts;
     char etag[64];
-    QR_TRY(qr_file_look(raw->item.source.ptr, &facts, err));
+    QR_TRY(qr_file_look(place, &facts, err));
     snprintf(etag, sizeof etag, "\"%llx-%llx\"", (unsigned long long)facts.size_bytes,
              (unsigned long long)facts.mtime_ns);
     QR_TRY(tell_version(raw, etag, facts.size_bytes, err));
     if (goes_in_pieces(raw, facts.size_bytes)) {
         return answer_in_pieces(raw, facts.size_bytes, &facts, err);
     }
-    QR_TRY(qr_file_read_part(raw->item.source.ptr, raw->offset, part_len(raw), raw->out, &facts, err));
+    QR_TRY(qr_file_read_part(place, raw->offset, part_len(raw), raw->out, &facts, err));
     if (raw->reply->status == 206 && (int64_t)raw->out->len != raw->limit) {
         return qr_fail(err, QR_CODE_SOURCE_UNREADABLE, "it changes while it is read");
     }

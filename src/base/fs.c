@@ -10,9 +10,11 @@
 #include "base/mem.h"
 #include "base/rand.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <time.h>
@@ -128,6 +130,44 @@ int qr_fs_read_part(int fd, int64_t offset, size_t len_max, struct qr_buf *out)
         done += (size_t)got;
     }
     return 0;
+}
+
+/* The name of the path's next part, "." for the root itself; false when it is longer than names are. */
+static bool next_part(qr_str *path, char ret_name[static NAME_MAX + 1])
+{
+    qr_str part = {0};
+    while (path->len && part.len == 0) {
+        part = qr_str_split(path, '/');
+    }
+    part = part.len ? part : QR_STR(".");
+    if (part.len > NAME_MAX) {
+        return false;
+    }
+    memcpy(ret_name, part.ptr, part.len);
+    ret_name[part.len] = '\0';
+    return true;
+}
+
+/* By hand and not by openat2(2), which the filters of containers often refuse. */
+int qr_fs_open_without_links(const char *path, int flags)
+{
+    char name[NAME_MAX + 1];
+    qr_str rest = qr_str_of(path);
+    assert(path[0] == '/');
+    while (rest.len > 1 && rest.ptr[rest.len - 1] == '/') {
+        rest.len--;
+    }
+    int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && rest.len) {
+        const bool is_name = next_part(&rest, name);
+        const int how = (rest.len ? O_PATH | O_DIRECTORY : flags) | O_NOFOLLOW | O_CLOEXEC;
+        const int next = is_name ? (int)TEMP_FAILURE_RETRY(openat(fd, name, how)) : -1;
+        const int errnum = is_name ? errno : ENAMETOOLONG;
+        close(fd);
+        errno = errnum;
+        fd = next;
+    }
+    return fd;
 }
 
 /* ---- changing a folder ---- */

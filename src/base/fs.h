@@ -12,6 +12,10 @@ qr_rc qr_fs_read(const struct qr_io *io, const char *path, size_t len_max, struc
 /* Appends at most `len_max` bytes of an open file from `offset` on, fewer only at its end. Returns 0, or an errno. */
 int qr_fs_read_part(int fd, int64_t offset, size_t len_max, struct qr_buf *out);
 
+/* Opens what is at an absolute path that has no link in any part, O_CLOEXEC: whoever may put a link in place of a folder
+ * decides nothing. -1 and errno; a link on the way is ENOTDIR, one at the end is what O_NOFOLLOW makes of it. */
+int qr_fs_open_without_links(const char *path, int flags);
+
 /* Files that a process which was killed in qr_fs_replace leaves behind have this prefix, in the target's folder.
  * Whoever owns the folder may remove them at its start. */
 #define QR_FS_TEMP_PREFIX ".quire-tmp-"

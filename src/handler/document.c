@@ -12,6 +12,7 @@
 #include "convert/vision_wire.h"
 #include "handler/reading.h"
 #include "handler/ticket.h"
+#include "source/file.h"
 #include "store/assets.h"
 
 enum { ASSETS_MAX = 1000 };
@@ -251,7 +252,8 @@ qr_rc qr_document_take_converted(struct qr_attempt *attempt, const struct qr_con
 
 /* ---- file processors ---- */
 
-/* Owned bytes have no path: a copy is made below the work folder, under a name that the end of the ticket finds again. */
+/* Owned bytes have no path, and a path whose links must not be followed cannot be handed on: a copy is made below the work
+ * folder, under a name that the end of the ticket finds again. */
 static const char *submitted_path(const struct qr_attempt *attempt)
 {
     char item[QR_UUID_TEXT_SIZE];
@@ -273,19 +275,37 @@ static qr_rc find_owned(struct qr_tx *tx, void *arg, qr_err *err)
                             &owned->found, &owned->artifact, err);
 }
 
-static qr_rc write_copy(struct qr_attempt *attempt, const struct qr_artifact *artifact, const char **ret_path,
-                        qr_err *err)
+static qr_rc write_copy(struct qr_attempt *attempt, qr_str bytes, const char **ret_path, qr_err *err)
 {
-    QR_CLEANUP(qr_buf_done) struct qr_buf bytes = {0};
     const char *path = submitted_path(attempt);
     const struct qr_io *io = attempt->context->artifacts->io ? attempt->context->artifacts->io : qr_io_system();
     if (!path) {
         return qr_handler_out_of_memory(err);
     }
-    QR_TRY(qr_artifact_read(attempt->context->artifacts, attempt->run->db, artifact, &bytes, err));
     QR_TRY(qr_fs_make_dirs(io, attempt->context->work_dir, 0700, err));
-    QR_TRY(qr_fs_replace(io, path, qr_buf_str(&bytes), 0600, err));
+    QR_TRY(qr_fs_replace(io, path, bytes, 0600, err));
     *ret_path = path;
+    return QR_OK;
+}
+
+/* Where a processor finds the bytes. */
+static qr_rc path_to_submit(struct qr_attempt *attempt, const char **ret_path, qr_err *err)
+{
+    const struct qr_item *item = &attempt->item;
+    struct owned_source owned = {.attempt = attempt};
+    QR_CLEANUP(qr_buf_done) struct qr_buf bytes = {0};
+    struct qr_file_facts facts;
+    QR_TRY(qr_db_read(attempt->run->db, find_owned, &owned, err));
+    if (owned.found && (owned.artifact.generation == item->generation || item->source.len == 0)) {
+        QR_TRY(qr_artifact_read(attempt->context->artifacts, attempt->run->db, &owned.artifact, &bytes, err));
+        return write_copy(attempt, qr_buf_str(&bytes), ret_path, err);
+    }
+    if (item->no_links) {
+        QR_TRY(qr_file_read((struct qr_file_place){item->source.ptr, true}, attempt->settings.limits.file_bytes_max,
+                            &bytes, &facts, err));
+        return write_copy(attempt, qr_buf_str(&bytes), ret_path, err);
+    }
+    *ret_path = item->source.ptr;
     return QR_OK;
 }
 
@@ -306,15 +326,10 @@ static qr_rc hand_over(struct qr_attempt *attempt, struct qr_processor *processo
 
 qr_rc qr_document_submit(struct qr_attempt *attempt, struct qr_stage_result *result, qr_err *err)
 {
-    const struct qr_item *item = &attempt->item;
-    struct owned_source owned = {.attempt = attempt};
     struct qr_processor *processor;
-    const char *path = item->source.ptr;
+    const char *path;
     QR_TRY(qr_attempt_processor(attempt, &processor, err));
-    QR_TRY(qr_db_read(attempt->run->db, find_owned, &owned, err));
-    if (owned.found && (owned.artifact.generation == item->generation || item->source.len == 0)) {
-        QR_TRY(write_copy(attempt, &owned.artifact, &path, err));
-    }
+    QR_TRY(path_to_submit(attempt, &path, err));
     QR_TRY(qr_attempt_check(attempt, err)); /* GEN-1: it may be paid for */
     QR_TRY(hand_over(attempt, processor, path, &result->ticket, err));
     result->reached = QR_REACHED_TICKET;

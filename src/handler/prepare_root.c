@@ -83,8 +83,10 @@ static qr_rc read_folder(struct expansion *expansion, qr_err *err)
     bool found;
     struct qr_item root;
     QR_TRY(qr_find_source_root(attempt->run->db, &attempt->item, arena, &found, &root, err));
-    expansion->options = (struct qr_walk_options){
-        .root = root.source.ptr, .folder = attempt->item.source.ptr, .entries_max = attempt->settings.limits.items_max};
+    expansion->options = (struct qr_walk_options){.root = root.source.ptr,
+                                                  .folder = attempt->item.source.ptr,
+                                                  .no_links = root.no_links,
+                                                  .entries_max = attempt->settings.limits.items_max};
     expansion->look = (struct qr_same_look){.attempt = attempt, .options = &expansion->options};
     QR_TRY(read_options(root.options, arena, &expansion->options, err));
     return qr_walk(&expansion->options, arena, &expansion->entries, &expansion->entry_count, &expansion->is_empty, err);

@@ -72,8 +72,8 @@ static qr_rc read_source(struct qr_attempt *attempt, struct source *source, qr_e
         return qr_fail(err, QR_CODE_UNSUPPORTED_TYPE, "there is nothing to read it from");
     }
     source->is_from_path = true;
-    const qr_rc rc =
-        qr_file_read(item->source.ptr, attempt->settings.limits.file_bytes_max, &source->bytes, &source->facts, err);
+    const qr_rc rc = qr_file_read((struct qr_file_place){item->source.ptr, item->no_links},
+                                  attempt->settings.limits.file_bytes_max, &source->bytes, &source->facts, err);
     if (rc == QR_OK || err->code != QR_CODE_SOURCE_MISSING || !(held->has_source || held->has_text)) {
         return rc;
     }

@@ -24,7 +24,8 @@ static qr_rc compare_content(struct qr_attempt *attempt, struct qr_refresh_resul
     QR_CLEANUP(qr_buf_done) struct qr_buf bytes = {0};
     struct qr_file_facts facts;
     unsigned char hash[QR_HASH_BYTES];
-    QR_TRY(qr_file_read(item->source.ptr, attempt->settings.limits.file_bytes_max, &bytes, &facts, err));
+    QR_TRY(qr_file_read((struct qr_file_place){item->source.ptr, item->no_links},
+                        attempt->settings.limits.file_bytes_max, &bytes, &facts, err));
     qr_hash_128(qr_buf_str(&bytes), hash);
     result->size_bytes = facts.size_bytes;
     result->mtime_ns = facts.mtime_ns;
@@ -40,7 +41,7 @@ static qr_rc look_at_file(struct qr_attempt *attempt, struct qr_refresh_result *
 {
     const struct qr_item *item = &attempt->item;
     struct qr_file_facts facts;
-    QR_TRY(qr_file_look(item->source.ptr, &facts, err));
+    QR_TRY(qr_file_look((struct qr_file_place){item->source.ptr, item->no_links}, &facts, err));
     result->size_bytes = facts.size_bytes;
     result->mtime_ns = facts.mtime_ns;
     const bool is_same = item->has_hash && facts.size_bytes == item->size_bytes && facts.mtime_ns == item->mtime_ns;

@@ -44,9 +44,12 @@ static struct qr_file_facts facts_of(const struct stat *st)
 }
 
 /* Opening a pipe would wait for its other end without O_NONBLOCK. */
-static qr_rc open_regular(const struct qr_io *io, const char *path, int *ret_fd, struct stat *ret_stat, qr_err *err)
+static qr_rc open_regular(const struct qr_io *io, struct qr_file_place place, int *ret_fd, struct stat *ret_stat,
+                          qr_err *err)
 {
-    const int fd = (int)TEMP_FAILURE_RETRY(io->open(io, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0));
+    const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    const int fd = place.no_links ? qr_fs_open_without_links(place.path, flags)
+                                  : (int)TEMP_FAILURE_RETRY(io->open(io, place.path, flags, 0));
     if (fd < 0) {
         return fail_source(errno, err);
     }
@@ -98,12 +101,12 @@ static bool same_moment(const struct stat *a, const struct stat *b)
 }
 
 /* *ret_is_whole: nothing changed while it was read. */
-static qr_rc read_once(const struct qr_io *io, const char *path, int64_t size_bytes_max, struct qr_buf *out,
+static qr_rc read_once(const struct qr_io *io, struct qr_file_place place, int64_t size_bytes_max, struct qr_buf *out,
                        struct qr_file_facts *ret_facts, bool *ret_is_whole, qr_err *err)
 {
     int fd = -1;
     struct stat before, after;
-    QR_TRY(open_regular(io, path, &fd, &before, err));
+    QR_TRY(open_regular(io, place, &fd, &before, err));
     const size_t len = out->len;
     qr_rc rc = before.st_size > size_bytes_max ? fail_too_large(size_bytes_max, err)
                                                : read_to_end(io, fd, (size_t)before.st_size, out, err);
@@ -126,14 +129,14 @@ static void cut_back(struct qr_buf *out, size_t len)
     }
 }
 
-qr_rc qr_file_read_io(const struct qr_io *io, const char *path, int64_t size_bytes_max, struct qr_buf *out,
+qr_rc qr_file_read_io(const struct qr_io *io, struct qr_file_place place, int64_t size_bytes_max, struct qr_buf *out,
                       struct qr_file_facts *ret_facts, qr_err *err)
 {
     const size_t len = out->len;
     for (int tries = 0; tries < READ_TRIES; tries++) {
         bool is_whole = false;
         struct qr_file_facts facts;
-        const qr_rc rc = read_once(io, path, size_bytes_max, out, &facts, &is_whole, err);
+        const qr_rc rc = read_once(io, place, size_bytes_max, out, &facts, &is_whole, err);
         if (rc == QR_OK && is_whole) {
             *ret_facts = facts;
             return QR_OK;
@@ -144,20 +147,20 @@ qr_rc qr_file_read_io(const struct qr_io *io, const char *path, int64_t size_byt
     return qr_fail(err, QR_CODE_SOURCE_UNREADABLE, "the file keeps changing while it is read");
 }
 
-qr_rc qr_file_read(const char *path, int64_t size_bytes_max, struct qr_buf *out, struct qr_file_facts *ret_facts,
-                   qr_err *err)
+qr_rc qr_file_read(struct qr_file_place place, int64_t size_bytes_max, struct qr_buf *out,
+                   struct qr_file_facts *ret_facts, qr_err *err)
 {
-    return qr_file_read_io(qr_io_system(), path, size_bytes_max, out, ret_facts, err);
+    return qr_file_read_io(qr_io_system(), place, size_bytes_max, out, ret_facts, err);
 }
 
-qr_rc qr_file_read_part(const char *path, int64_t offset, size_t len_max, struct qr_buf *out,
+qr_rc qr_file_read_part(struct qr_file_place place, int64_t offset, size_t len_max, struct qr_buf *out,
                         struct qr_file_facts *ret_facts, qr_err *err)
 {
     const struct qr_io *io = qr_io_system();
     const size_t before = out->len;
     struct stat st;
     int fd = -1;
-    QR_TRY(open_regular(io, path, &fd, &st, err));
+    QR_TRY(open_regular(io, place, &fd, &st, err));
     const int errnum = qr_fs_read_part(fd, offset, len_max, out);
     io->close(io, fd);
     if (errnum) {
@@ -168,12 +171,26 @@ qr_rc qr_file_read_part(const char *path, int64_t offset, size_t len_max, struct
     return QR_OK;
 }
 
-/* Without opening it: a file that may not be read has facts all the same. */
-qr_rc qr_file_look(const char *path, struct qr_file_facts *ret_facts, qr_err *err)
+/* Without reading it: a file that may not be read has facts all the same. Returns 0, or an errno. */
+static int look(struct qr_file_place place, struct stat *ret_stat)
+{
+    if (!place.no_links) {
+        return lstat(place.path, ret_stat) ? errno : 0;
+    }
+    const int fd = qr_fs_open_without_links(place.path, O_PATH);
+    const int errnum = fd < 0 || fstat(fd, ret_stat) ? errno : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return errnum;
+}
+
+qr_rc qr_file_look(struct qr_file_place place, struct qr_file_facts *ret_facts, qr_err *err)
 {
     struct stat st;
-    if (lstat(path, &st)) {
-        return fail_source(errno, err);
+    const int errnum = look(place, &st);
+    if (errnum) {
+        return fail_source(errnum, err);
     }
     if (!S_ISREG(st.st_mode)) {
         return S_ISLNK(st.st_mode) ? fail_source(ELOOP, err) : fail_source(ENXIO, err);

@@ -9,6 +9,7 @@
 #include "source/walk.h"
 
 #include "base/buf.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "source/ignore.h"
 
@@ -180,7 +181,10 @@ static qr_rc open_below(int *fd, const char *name, qr_err *err)
 /* Opens the folder, taking in the rules on the way. */
 static qr_rc open_folder(struct walk *walk, qr_str relative, int *ret_fd, qr_err *err)
 {
-    QR_CLEANUP(close_ptr) int fd = open(walk->options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *root = walk->options->root;
+    QR_CLEANUP(close_ptr)
+    int fd = walk->options->no_links ? qr_fs_open_without_links(root, O_RDONLY | O_DIRECTORY)
+                                     : open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return fail_folder(errno, err);
     }

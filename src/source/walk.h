@@ -14,6 +14,7 @@
 struct qr_walk_options {
     const char *root;   /* the folder that was added: ignore files from here down count */
     const char *folder; /* the one to list: root, or below it */
+    bool no_links;      /* none is followed on the way to the root either */
     const char *const
         *include; /* patterns like those of .gitignore; with any, files that neither match one nor are in a
                                    folder that does are left out */

@@ -446,10 +446,11 @@ qr_rc qr_item_insert(struct qr_change *change, struct qr_item *item, qr_err *err
         "INSERT INTO item (id, base_id, parent_id, depth, path, type, is_container, name, key, source, source_hash, "
         "mime, size_bytes, mtime_ns, content_hash, status, generation, seen_generation, error_stage, error_code, "
         "error_message, error_generation, error_at, attributes, options, wanted, run_id, created_at, updated_at, "
-        "needs, expand_code) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, 1, ?17, "
+        "needs, expand_code, no_links) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
+        "1, ?17, "
         "?18, ?19, ?20, "
         "?21, ?22, ?23, "
-        "?24, ?25, ?26, ?27, ?27, ?28, ?29)",
+        "?24, ?25, ?26, ?27, ?27, ?28, ?29, ?30)",
         QR_VALS(qr_val_uuid(&item->id), qr_val_uuid(&item->base_id),
                 qr_val_uuid(is_root ? &item->base_id : &item->parent_id), qr_val_i64(item->depth), bytes_of(item->path),
                 qr_val_i64(item->type), qr_val_i64(item->is_container), text_of(item->name), bytes_of(item->key),
@@ -460,7 +461,7 @@ qr_rc qr_item_insert(struct qr_change *change, struct qr_item *item, qr_err *err
                 text_of(item->error_message), qr_val_i64(item->error_generation), qr_val_i64(item->error_ms),
                 text_of(item->attributes), text_of(item->options), qr_val_i64(item->wanted),
                 qr_val_uuid_or_null(&item->run_id), qr_val_i64(item->created_ms), qr_val_i64(needs_of(item)),
-                text_of(item->expand_code)),
+                text_of(item->expand_code), qr_val_i64(item->no_links)),
         NULL, err));
     item->stored_status = item->status;
     item->stored_enabled = item->enabled = true;

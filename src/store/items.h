@@ -16,6 +16,7 @@ struct qr_item {
     const char *name; /* for people */
     qr_str key;       /* unique among the living of a parent. Children: the name inside it, raw; roots: their id */
     qr_str source;    /* path or URL, raw bytes; empty = Quire owns the bytes */
+    bool no_links; /* a key named the path, or that of a folder above: it has no link, and none is followed (KEY-7) */
     const char *mime; /* "" = not known yet */
     int64_t size_bytes, mtime_ns;
     bool has_hash;

@@ -78,6 +78,7 @@ qr_rc qr_rows_item(const struct qr_rows *rows, struct qr_arena *arena, struct qr
         .indexed_ms = qr_rows_i64(rows, 44),
         .cleanup_job_id = qr_rows_uuid(rows, 45),
         .kept_generation = qr_rows_i64(rows, 46),
+        .no_links = qr_rows_i64(rows, 48) != 0,
     };
     item.has_hash = copy_hash(qr_rows_str(rows, 13), item.content_hash);
     item.has_made_of = copy_hash(qr_rows_str(rows, 47), item.made_of);

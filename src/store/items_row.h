@@ -9,7 +9,7 @@
     "force_generation, seen_generation, n_completed, n_failed, n_active, n_idle, expand_code, error_stage, "           \
     "error_code, error_message, error_generation, error_at, warnings, enabled, attributes, options, chunk_count, "     \
     "token_count, wanted, run_id, ticket, ticket_at, created_at, updated_at, indexed_at, "                             \
-    "cleanup_job_id, kept_generation, made_of"
+    "cleanup_job_id, kept_generation, made_of, no_links"
 
 /* The item in the current row of QR_ITEM_COLUMNS; texts are copied to the arena. */
 qr_rc qr_rows_item(const struct qr_rows *rows, struct qr_arena *arena, struct qr_item *ret_item, qr_err *err);

@@ -252,6 +252,11 @@ const struct qr_migration qr_schema_migrations[] = {
         .sql = "ALTER TABLE item ADD COLUMN kept_generation INTEGER NOT NULL DEFAULT 0;"
                "ALTER TABLE item ADD COLUMN made_of BLOB;",
     },
+    {
+        .name = "sources_of_keys",
+        /* store/items.h; of items from before nobody knows who added them */
+        .sql = "ALTER TABLE item ADD COLUMN no_links INTEGER NOT NULL DEFAULT 0;",
+    },
 };
 
 const size_t qr_schema_migration_count = QR_COUNT(qr_schema_migrations);

@@ -73,6 +73,7 @@ static qr_rc fill_item(struct qr_change *change, const struct add_call *call, si
         .type = given->type,
         .is_container = given->type == QR_ITEM_DIRECTORY,
         .source = given->source,
+        .no_links = given->no_links,
         .mime = given->type == QR_ITEM_NOTE ? "text/markdown" : "",
         .size_bytes = -1,
         .generation = 1,

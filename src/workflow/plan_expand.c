@@ -37,6 +37,7 @@ static qr_rc fill_new(struct qr_change *change, const struct qr_item *parent, co
         .name = child->name.ptr, /* NUL-terminated: in an arena */
         .key = child->key,
         .source = child->source,
+        .no_links = parent->no_links,
         .mime = "",
         .size_bytes = child->size_bytes,
         .mtime_ns = child->mtime_ns,

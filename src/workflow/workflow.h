@@ -19,6 +19,7 @@ struct qr_add_item {
     enum qr_item_type type;
     qr_str name;       /* for people; empty = from the source */
     qr_str source;     /* absolute path or URL, raw; empty for a note */
+    bool no_links;     /* the path has no link, and none that comes later is followed */
     qr_str content;    /* of a note */
     qr_str attributes; /* JSON object; empty = none */
     qr_str options;    /* JSON object {include, exclude, copy}; empty = none */

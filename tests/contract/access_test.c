@@ -507,6 +507,48 @@ QR_DB_TEST(paths_are_the_local_owners_or_below_the_import_roots) /* KEY-7 */
     close_world(&world);
 }
 
+static void write_file(struct qr_test *t, const char *name, qr_str content)
+{
+    qr_err err;
+    QR_CHECK_RC(QR_OK, qr_fs_replace(qr_io_system(), qr_test_path(t, name), content, 0600, &err));
+}
+
+/* Adds the file; the path of its bytes over the API. */
+static void add_file(const struct world *world, enum who who, const char *path, char ret_raw[static 256])
+{
+    char body[1024];
+    snprintf(body, sizeof body, "{\"items\":[{\"type\":\"file\",\"path\":\"%s\"}],\"process\":\"manual\"}", path);
+    QR_JSON *answer = ask_json(world, who, "POST", "/api/v1/bases/b/items", body, 202);
+    const json_t *item = json_array_get(json_object_get(answer, "items"), 0);
+    snprintf(ret_raw, 256, "/api/v1/bases/b/items/%s/raw", text_of(item, "id"));
+}
+
+QR_DB_TEST(what_a_key_added_stays_below_the_import_roots_whatever_links_come) /* KEY-7 */
+{
+    struct world world;
+    char by_key[256], by_link[256], by_owner[256];
+    QR_CHECK(mkdir(qr_test_path(t, "in"), 0700) == 0 && mkdir(qr_test_path(t, "in/sub"), 0700) == 0);
+    QR_CHECK(mkdir(qr_test_path(t, "out"), 0700) == 0);
+    write_file(t, "in/sub/f.txt", QR_STR("inside"));
+    write_file(t, "out/f.txt", QR_STR("outside"));
+    QR_CHECK(symlink("sub", qr_test_path(t, "in/link")) == 0);
+    open_world(&world, t, qr_test_path(t, "in"));
+    fill_world(&world);
+    add_file(&world, EDITOR, qr_test_path(t, "in/sub/f.txt"), by_key);
+    add_file(&world, EDITOR, qr_test_path(t, "in/link/f.txt"), by_link);
+    add_file(&world, LOCAL, qr_test_path(t, "in/sub/f.txt"), by_owner);
+    QR_CHECK(unlink(qr_test_path(t, "in/link")) == 0);
+    QR_CHECK(symlink(qr_test_path(t, "out"), qr_test_path(t, "in/link")) == 0);
+    check(&world, EDITOR, "GET", by_key, NULL, 200, "inside");
+    check(&world, EDITOR, "GET", by_link, NULL, 200, "inside"); /* it was added where the link led */
+    QR_CHECK(rename(qr_test_path(t, "in/sub"), qr_test_path(t, "in/moved")) == 0);
+    QR_CHECK(symlink(qr_test_path(t, "out"), qr_test_path(t, "in/sub")) == 0);
+    check(&world, EDITOR, "GET", by_key, NULL, 404, "source_missing");
+    check(&world, EDITOR, "GET", by_link, NULL, 404, "source_missing");
+    check(&world, LOCAL, "GET", by_owner, NULL, 200, "outside"); /* whose links are followed */
+    close_world(&world);
+}
+
 QR_DB_TEST(without_import_roots_a_key_names_no_path) /* KEY-7 */
 {
     struct world world;

@@ -4,6 +4,8 @@
 #include "handler/embedding.h"
 #include "support/jobs_fixture.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static void must(qr_rc rc, const qr_err *err)
@@ -194,15 +196,27 @@ void qr_shop_remove(struct qr_shop *shop, const char *name)
     QR_CHECK_INT(0, remove(qr_shop_path(shop, name)));
 }
 
-static qr_uuid add(struct qr_shop *shop, enum qr_item_type type, const char *name, const char *options)
+static qr_uuid add_item(struct qr_shop *shop, const struct qr_add_item *item)
 {
-    const struct qr_add_item item = {
-        .type = type, .source = qr_str_of(qr_shop_path(shop, name)), .options = qr_str_of(options)};
-    const struct qr_add request = {.base_id = shop->desk.base_id, .items = &item, .count = 1};
+    const struct qr_add request = {.base_id = shop->desk.base_id, .items = item, .count = 1};
     struct qr_added *added;
     qr_err err;
     must(qr_workflow_add(&shop->desk.workflow, &request, &shop->desk.arena, &added, &err), &err);
     return added[0].id;
+}
+
+static qr_uuid add(struct qr_shop *shop, enum qr_item_type type, const char *name, const char *options)
+{
+    return add_item(shop, &(struct qr_add_item){.type = type,
+                                                .source = qr_str_of(qr_shop_path(shop, name)),
+                                                .options = qr_str_of(options)});
+}
+
+qr_uuid qr_shop_add_bound(struct qr_shop *shop, enum qr_item_type type, const char *name)
+{
+    char path[PATH_MAX];
+    QR_CHECK(realpath(qr_shop_path(shop, name), path));
+    return add_item(shop, &(struct qr_add_item){.type = type, .source = qr_str_of(path), .no_links = true});
 }
 
 qr_uuid qr_shop_add_file(struct qr_shop *shop, const char *name, const char *options)

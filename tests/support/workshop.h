@@ -50,6 +50,8 @@ void qr_shop_remove(struct qr_shop *shop, const char *name); /* a file or an emp
 /* Adds the file or folder. */
 qr_uuid qr_shop_add_file(struct qr_shop *shop, const char *name, const char *options);
 qr_uuid qr_shop_add_folder(struct qr_shop *shop, const char *name, const char *options);
+/* As if a key had added it: no link is followed. */
+qr_uuid qr_shop_add_bound(struct qr_shop *shop, enum qr_item_type type, const char *name);
 /* A folder "tree" with a.md, b.txt, sub/c.md; all of it indexed. */
 qr_uuid qr_shop_add_tree(struct qr_shop *shop);
 

@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -35,12 +37,17 @@ static const char *make_folder(struct qr_test *t, const char *name)
 
 /* ---- files ---- */
 
+static struct qr_file_place at(const char *path)
+{
+    return (struct qr_file_place){.path = path};
+}
+
 static void check_refused(qr_code code, const char *path, int64_t size_bytes_max)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
     struct qr_file_facts facts;
     qr_buf_add_text(&out, "before");
-    QR_CHECK_CODE(code, qr_file_read(path, size_bytes_max, &out, &facts, &err));
+    QR_CHECK_CODE(code, qr_file_read(at(path), size_bytes_max, &out, &facts, &err));
     QR_CHECK_STR("before", qr_buf_str(&out));
 }
 
@@ -49,15 +56,15 @@ QR_TEST(a_file_is_read_whole_with_its_facts)
     const char *path = put(t, "file", "content");
     QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
     struct qr_file_facts facts, looked;
-    QR_CHECK_RC(QR_OK, qr_file_read(path, 7, &out, &facts, &err));
+    QR_CHECK_RC(QR_OK, qr_file_read(at(path), 7, &out, &facts, &err));
     QR_CHECK_STR("content", qr_buf_str(&out));
     QR_CHECK_INT(7, facts.size_bytes);
-    QR_CHECK_RC(QR_OK, qr_file_look(path, &looked, &err));
+    QR_CHECK_RC(QR_OK, qr_file_look(at(path), &looked, &err));
     QR_CHECK_INT(facts.mtime_ns, looked.mtime_ns);
     QR_CHECK_INT(7, looked.size_bytes);
     check_refused(QR_CODE_TOO_LARGE, path, 6);
     qr_buf_clear(&out);
-    QR_CHECK_RC(QR_OK, qr_file_read(put(t, "empty", ""), 0, &out, &facts, &err));
+    QR_CHECK_RC(QR_OK, qr_file_read(at(put(t, "empty", "")), 0, &out, &facts, &err));
     QR_CHECK_INT(0, out.len);
 }
 
@@ -73,9 +80,9 @@ QR_TEST(what_is_no_file_is_refused_at_once)
     check_refused(QR_CODE_SOURCE_UNREADABLE, pipe_path, 10);
     QR_CHECK_INT(0, symlink(put(t, "target", "x"), link));
     check_refused(QR_CODE_SOURCE_UNREADABLE, link, 10);
-    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE, qr_file_look(link, &facts, &err));
-    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE, qr_file_look(pipe_path, &facts, &err));
-    QR_CHECK_CODE(QR_CODE_SOURCE_MISSING, qr_file_look(qr_test_path(t, "nothing"), &facts, &err));
+    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE, qr_file_look(at(link), &facts, &err));
+    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE, qr_file_look(at(pipe_path), &facts, &err));
+    QR_CHECK_CODE(QR_CODE_SOURCE_MISSING, qr_file_look(at(qr_test_path(t, "nothing")), &facts, &err));
 }
 
 QR_TEST(an_unreadable_file_is_refused)
@@ -85,7 +92,7 @@ QR_TEST(an_unreadable_file_is_refused)
     QR_CHECK_INT(0, chmod(path, 0));
     QR_CHECK_INT(0, chmod(t->dir, 0755));
     qr_test_become_unprivileged();
-    QR_CHECK_RC(QR_OK, qr_file_look(path, &facts, &err));
+    QR_CHECK_RC(QR_OK, qr_file_look(at(path), &facts, &err));
     if (geteuid() != 0) {
         check_refused(QR_CODE_SOURCE_UNREADABLE, path, 10);
     }
@@ -107,7 +114,7 @@ QR_TEST(a_huge_file_is_refused_without_reading_it)
     struct qr_file_facts facts;
     struct qr_io io = *qr_io_system();
     io.read = counted_read;
-    QR_CHECK_CODE(QR_CODE_TOO_LARGE, qr_file_read_io(&io, path, 100 << 20, &out, &facts, &err));
+    QR_CHECK_CODE(QR_CODE_TOO_LARGE, qr_file_read_io(&io, at(path), 100 << 20, &out, &facts, &err));
     QR_CHECK_INT(0, reads);
 }
 
@@ -136,23 +143,23 @@ QR_TEST(a_file_that_changes_while_it_is_read_is_read_again)
     QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
     struct qr_file_facts facts;
     writes_left = 1;
-    QR_CHECK_RC(QR_OK, qr_file_read_io(&io, written_path, 100, &out, &facts, &err));
+    QR_CHECK_RC(QR_OK, qr_file_read_io(&io, at(written_path), 100, &out, &facts, &err));
     QR_CHECK_STR("firstmore", qr_buf_str(&out));
     QR_CHECK_INT(9, facts.size_bytes);
     writes_left = 100;
     qr_buf_clear(&out);
-    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE, qr_file_read_io(&io, written_path, 1000, &out, &facts, &err));
+    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE, qr_file_read_io(&io, at(written_path), 1000, &out, &facts, &err));
     QR_CHECK_HAS("keeps changing", err.msg);
     QR_CHECK_INT(0, out.len);
     writes_left = 100;
-    QR_CHECK_CODE(QR_CODE_TOO_LARGE, qr_file_read_io(&io, written_path, facts.size_bytes + 15, &out, &facts, &err));
+    QR_CHECK_CODE(QR_CODE_TOO_LARGE, qr_file_read_io(&io, at(written_path), facts.size_bytes + 15, &out, &facts, &err));
 }
 
 static void read_scenario(void *path)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
     struct qr_file_facts facts;
-    const qr_rc rc = qr_file_read_io(qr_fault_io(), path, 100, &out, &facts, &err);
+    const qr_rc rc = qr_file_read_io(qr_fault_io(), at(path), 100, &out, &facts, &err);
     const bool is_io = rc == QR_IO || rc == QR_NOMEM;
     qr_fault_disarm();
     QR_CHECK(rc == QR_OK ? qr_str_equal(qr_buf_str(&out), QR_STR("content")) : is_io && out.len == 0);
@@ -219,7 +226,7 @@ QR_TEST(entries_come_in_the_order_of_their_bytes)
     check_names("B a/ a- b", &listing);
     QR_CHECK_INT(2, listing.entries[3].size_bytes);
     struct qr_file_facts facts;
-    QR_CHECK_RC(QR_OK, qr_file_look(qr_test_path(t, "b"), &facts, &err));
+    QR_CHECK_RC(QR_OK, qr_file_look(at(qr_test_path(t, "b")), &facts, &err));
     QR_CHECK_INT(facts.mtime_ns, listing.entries[3].mtime_ns);
     QR_CHECK(!listing.is_empty);
     check_list("inside", t->dir, qr_test_path(t, "a"));
@@ -432,4 +439,60 @@ QR_TEST(running_out_of_memory_is_an_error)
     put(t, ".gitignore", "c\n");
     qr_fault_memory_install();
     qr_fault_sweep(QR_FAULT_MEMORY, walk_scenario, t->dir);
+}
+
+/* ---- paths in which no link is followed ---- */
+
+/* The folder "in" with the file "f", and "out" with another one; *ret_in is where it really is. */
+static struct qr_file_place make_bound(struct qr_test *t, char ret_in[static PATH_MAX])
+{
+    static char path[PATH_MAX + 8];
+    make_folder(t, "in");
+    make_folder(t, "out");
+    put(t, "in/f", "inside");
+    put(t, "out/f", "outside");
+    QR_CHECK(realpath(qr_test_path(t, "in"), ret_in));
+    snprintf(path, sizeof path, "%s/f", ret_in);
+    return (struct qr_file_place){path, .no_links = true};
+}
+
+QR_TEST(a_folder_that_a_link_replaces_is_not_entered_where_no_links_are_followed) /* KEY-7 */
+{
+    char in[PATH_MAX];
+    const struct qr_file_place bound = make_bound(t, in);
+    QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
+    struct qr_file_facts facts;
+    struct listing listing;
+    const struct qr_walk_options options = {.root = in, .folder = in, .no_links = true};
+    QR_CHECK_RC(QR_OK, qr_file_read(bound, 10, &out, &facts, &err));
+    QR_CHECK_RC(QR_OK, qr_file_read_part(bound, 0, 10, &out, &facts, &err));
+    QR_CHECK_RC(QR_OK, qr_file_look(bound, &facts, &err));
+    QR_CHECK_STR("insideinside", qr_buf_str(&out));
+    QR_CHECK_RC(QR_OK, list_with(&options, &listing));
+    qr_arena_done(&arena);
+    QR_CHECK_INT(0, rename(in, qr_test_path(t, "moved")));
+    QR_CHECK_INT(0, symlink(qr_test_path(t, "out"), in));
+    QR_CHECK_CODE(QR_CODE_SOURCE_MISSING, qr_file_read(bound, 10, &out, &facts, &err));
+    QR_CHECK_CODE(QR_CODE_SOURCE_MISSING, qr_file_read_part(bound, 0, 10, &out, &facts, &err));
+    QR_CHECK_CODE(QR_CODE_SOURCE_MISSING, qr_file_look(bound, &facts, &err));
+    QR_CHECK_CODE(QR_CODE_SOURCE_MISSING, list_with(&options, &listing));
+    QR_CHECK_RC(QR_OK, qr_file_look(at(bound.path), &facts, &err)); /* the local owner's links are followed */
+}
+
+QR_TEST(a_file_that_a_link_replaces_is_not_read_where_no_links_are_followed) /* KEY-7 */
+{
+    char in[PATH_MAX], long_path[PATH_MAX];
+    const struct qr_file_place bound = make_bound(t, in);
+    QR_CLEANUP(qr_buf_done) struct qr_buf out = {0};
+    struct qr_file_facts facts;
+    QR_CHECK_INT(0, unlink(bound.path));
+    QR_CHECK_CODE(QR_CODE_SOURCE_MISSING, qr_file_look(bound, &facts, &err));
+    QR_CHECK_INT(0, symlink(qr_test_path(t, "out/f"), bound.path));
+    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE, qr_file_read(bound, 10, &out, &facts, &err));
+    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE, qr_file_look(bound, &facts, &err));
+    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE, qr_file_look((struct qr_file_place){"/", .no_links = true}, &facts, &err));
+    snprintf(long_path, sizeof long_path, "//%0*d/f/", NAME_MAX + 1, 0);
+    QR_CHECK_CODE(QR_CODE_SOURCE_UNREADABLE,
+                  qr_file_look((struct qr_file_place){long_path, .no_links = true}, &facts, &err));
+    QR_CHECK_INT(0, out.len);
 }
