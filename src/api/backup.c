@@ -14,7 +14,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum {
@@ -339,16 +341,65 @@ static qr_rc copy_artifacts(struct backup *backup, qr_err *err)
 
 /* ---- the folder (B4) ---- */
 
-static qr_rc check_target(const char *target, qr_err *err)
+static void free_path(char **path)
+{
+    free(*path); /* NOLINT: realpath's own memory */
+}
+
+/* Where the nearest folder above it that is there really is; NULL = there is none, or no memory. */
+static char *real_folder_above(const char *target)
+{
+    char *resolved = NULL;
+    for (qr_str above = qr_path_parent(qr_str_of(target)); !resolved; above = qr_path_parent(above)) {
+        char text[PATH_MAX];
+        if (above.len >= sizeof text) {
+            return NULL;
+        }
+        memcpy(text, above.ptr, above.len);
+        text[above.len] = '\0';
+        resolved = realpath(text, NULL);
+        if (above.len <= 1) {
+            break;
+        }
+    }
+    return resolved;
+}
+
+/* Nothing but ours stands in the data folder: a backup among the indexes or artifacts would be swept as rubbish, or taken for one
+ * of them. */
+static qr_rc check_apart(const struct quire *quire, const char *target, qr_err *err)
+{
+    QR_CLEANUP(free_path) char *data = realpath(qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR), NULL);
+    QR_CLEANUP(free_path) char *above = real_folder_above(target);
+    if (!data || !above) {
+        return QR_OK; /* making it says what is wrong */
+    }
+    qr_str rest = qr_str_of(above);
+    if (!qr_str_starts_with(rest, qr_str_of(data))) {
+        return QR_OK;
+    }
+    rest = (qr_str){rest.ptr + strlen(data), rest.len - strlen(data)};
+    const bool is_beside = rest.len && rest.ptr[0] != '/' && strcmp(data, "/") != 0;
+    return is_beside || qr_str_equal(rest, QR_STR("/backups"))
+               ? QR_OK
+               : qr_fail(err, QR_CODE_INVALID_VALUE,
+                         "%s is in the data folder: a backup goes elsewhere, or into %s/backups", target, data);
+}
+
+static qr_rc check_target(const struct quire *quire, const char *target, qr_err *err)
 {
     const size_t len = strlen(target);
     if (target[0] != '/' || target[len - 1] == '/') {
         return qr_fail(err, QR_CODE_INVALID_VALUE, "path must be the absolute path of a folder that is not there yet");
     }
-    if (rmdir(target) != 0 && errno != ENOENT) { /* an empty one is made way for */
-        return qr_fail(err, QR_CODE_ALREADY_EXISTS, "%s is there already; a backup goes into a new folder", target);
+    QR_TRY(check_apart(quire, target, err));
+    if (rmdir(target) == 0 || errno == ENOENT) { /* an empty one is made way for */
+        return QR_OK;
     }
-    return QR_OK;
+    const bool is_there = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR || errno == EBUSY;
+    return is_there
+               ? qr_fail(err, QR_CODE_ALREADY_EXISTS, "%s is there already; a backup goes into a new folder", target)
+               : qr_fail_errno(err, errno, "cannot make %s", target);
 }
 
 static qr_rc make_folders(struct backup *backup, qr_err *err)
@@ -458,7 +509,7 @@ qr_rc qr_backup_make(struct quire *quire, const char *target, struct qr_backup_r
     const int64_t began_us = qr_thread_mono_us();
     struct backup backup = {.quire = quire, .target = target};
     struct qr_buf partial = {0};
-    QR_TRY(check_target(target, err));
+    QR_TRY(check_target(quire, target, err));
     qr_buf_printf(&partial, "%s" PARTIAL_SUFFIX, target);
     backup.partial = qr_buf_take(&partial, NULL);
     if (!backup.partial) {

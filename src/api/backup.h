@@ -22,7 +22,7 @@ struct qr_backup_result {
     int64_t held_ms, took_ms; /* writes waited so long; all of it */
 };
 
-/* `target` is absolute, and not there or an empty folder: else `already_exists`. */
+/* `target` is absolute, not in the data folder but for DATA/backups, and not there or an empty folder: else `already_exists`. */
 qr_rc qr_backup_make(struct quire *quire, const char *target, struct qr_backup_result *ret_result, qr_err *err);
 
 /* Removes what a process that was killed has left below DATA/backups; called by the one that opens the folder. */

@@ -25,10 +25,11 @@ static qr_rc make_file(const struct sqlite_db *db, const char *path, qr_err *err
     return QR_OK;
 }
 
-static qr_rc fail_target(sqlite3 *target, int sqlite_rc, const char *path, qr_err *err)
+/* The message is that of the code: what failed in a step is not always said of the connection. */
+static qr_rc fail_target(int sqlite_rc, const char *path, qr_err *err)
 {
     const qr_code code = (sqlite_rc & 0xFF) == SQLITE_FULL ? QR_CODE_DISK_FULL : QR_CODE_IO_ERROR;
-    return qr_fail(err, code, "cannot write the copy %s: %s", path, target ? sqlite3_errmsg(target) : "out of memory");
+    return qr_fail(err, code, "cannot write the copy %s: %s", path, sqlite3_errstr(sqlite_rc));
 }
 
 /* The copy is of use only when it is whole, so it needs no journal. */
@@ -39,10 +40,10 @@ static qr_rc open_target(const struct sqlite_db *db, const char *path, sqlite3 *
     rc = rc == SQLITE_OK
              ? sqlite3_exec(*ret_target, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", NULL, NULL, NULL)
              : rc;
-    return rc == SQLITE_OK ? QR_OK : fail_target(*ret_target, rc, path, err);
+    return rc == SQLITE_OK ? QR_OK : fail_target(rc, path, err);
 }
 
-static qr_rc copy_pages(struct sqlite_db *db, sqlite3_backup *backup, sqlite3 *target, const char *path, qr_err *err)
+static qr_rc copy_pages(struct sqlite_db *db, sqlite3_backup *backup, const char *path, qr_err *err)
 {
     int rc;
     do {
@@ -51,18 +52,18 @@ static qr_rc copy_pages(struct sqlite_db *db, sqlite3_backup *backup, sqlite3 *t
         }
         rc = sqlite3_backup_step(backup, STEP_PAGES);
     } while (rc == SQLITE_OK);
-    return rc == SQLITE_DONE ? QR_OK : fail_target(target, rc, path, err);
+    return rc == SQLITE_DONE ? QR_OK : fail_target(rc, path, err);
 }
 
 static qr_rc copy_into(struct sqlite_db *db, struct sqlite_conn *conn, sqlite3 *target, const char *path, qr_err *err)
 {
     sqlite3_backup *backup = sqlite3_backup_init(target, "main", conn->handle, "main");
     if (!backup) {
-        return fail_target(target, sqlite3_errcode(target), path, err);
+        return fail_target(sqlite3_errcode(target), path, err);
     }
-    qr_rc rc = copy_pages(db, backup, target, path, err);
+    qr_rc rc = copy_pages(db, backup, path, err);
     const int finish_rc = sqlite3_backup_finish(backup);
-    return rc == QR_OK && finish_rc != SQLITE_OK ? fail_target(target, finish_rc, path, err) : rc;
+    return rc == QR_OK && finish_rc != SQLITE_OK ? fail_target(finish_rc, path, err) : rc;
 }
 
 static qr_rc copy_on(struct sqlite_db *db, struct sqlite_conn *conn, void *arg, qr_err *err)

@@ -6,6 +6,7 @@
 #include "support/child.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -338,5 +339,25 @@ QR_TEST(a_backup_replaces_nothing)
     api_check(quire, "POST", "/api/v1/backup", "{\"path\":\"relative\"}", 422, "absolute");
     api_check(quire, "POST", "/api/v1/backup", body_for(qr_test_path(t, "other/")), 422, "absolute");
     api_check(quire, "POST", "/api/v1/backup", NULL, 201, "/data/backups/"); /* by its time */
+    quire_close(quire);
+}
+
+QR_TEST(a_backup_is_not_made_among_what_it_copies) /* BACKUP-3 */
+{
+    struct quire *quire = api_open_base(t);
+    char long_name[NAME_MAX + 2];
+    static const char *const inside[] = {"data/x",         "data/index/x",      "data/artifacts/zz",
+                                         "data/no/such/x", "data/backups/no/x", "link/x"};
+    QR_CHECK_INT(0, symlink(qr_test_path(t, "data/index"), qr_test_path(t, "link")));
+    for (size_t i = 0; i < QR_COUNT(inside); i++) {
+        api_check(quire, "POST", "/api/v1/backup", body_for(qr_test_path(t, inside[i])), 422, "in the data folder");
+        QR_CHECK(access(qr_test_path(t, inside[i]), F_OK) != 0);
+    }
+    json_decref(back_up(quire, qr_test_path(t, "data-copy"))); /* beside it */
+    api_check(quire, "POST", "/api/v1/backup", NULL, 201, "/data/backups/");
+    json_decref(back_up(quire, qr_test_path(t, "data/backups/mine")));
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    api_check(quire, "POST", "/api/v1/backup", body_for(qr_test_path(t, long_name)), 422, "too long");
     quire_close(quire);
 }

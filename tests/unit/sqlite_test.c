@@ -195,6 +195,18 @@ QR_TEST(after_a_rollback_of_the_whole_batch_each_function_runs_again) /* DB-3 DB
     qr_db_close(db);
 }
 
+QR_TEST(a_copy_for_which_the_disk_has_no_room_says_so)
+{
+    struct qr_db *db = open_db(t);
+    int64_t commit;
+    qr_err err;
+    fault_vfs_plan(&(struct fault_plan){.kind = FAULT_WRITE, .file = FAULT_FILE_DATABASE, .nth = 1, .disk_full = true});
+    QR_CHECK_CODE(QR_CODE_DISK_FULL, qr_db_copy(db, qr_test_path(t, "copy.db"), &commit, &err));
+    QR_CHECK_INT(1, fault_vfs_failed());
+    QR_CHECK_HAS("disk is full", err.msg);
+    qr_db_close(db);
+}
+
 QR_TEST(after_a_failed_sync_the_file_is_opened_anew_and_the_answer_is_the_truth) /* DB-2 DB-9 */
 {
     struct qr_db *db = open_db(t);
