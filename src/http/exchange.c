@@ -143,6 +143,9 @@ static enum MHD_Result read_header(void *arg, enum MHD_ValueKind kind QR_UNUSED,
         return MHD_NO;
     }
     value = value ? value : "";
+    /* Of a value libmicrohttpd 0.9.75 hands out what stands before a NUL, as if that were all, and takes it so itself where it
+     * finds the body's length: so it still has one meaning, and one that the client could have written plainly. Where
+     * the whole of it is handed out it is refused. */
     reading->has_nul = reading->has_nul || strlen(name) != name_len || strlen(value) != value_len;
     reading->exchange->headers[request->header_count++] = (struct quire_header){name, value};
     return MHD_YES;
@@ -184,8 +187,10 @@ static void fill_request(struct qr_exchange *exchange, const char *method, const
 
 static qr_rc fail_size(const struct qr_exchange *exchange, qr_err *err)
 {
-    return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "the body has more than %zu MB, which is the most that is taken",
-                   exchange->body_bytes_max >> 20);
+    const size_t max = exchange->body_bytes_max;
+    const bool is_whole = max && max % (1 << 20) == 0;
+    return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "the body has more than %zu %s, which is the most that is taken",
+                   is_whole ? max >> 20 : max, is_whole ? "MB" : "bytes");
 }
 
 static qr_rc check_length(const struct qr_exchange *exchange, qr_err *err)
