@@ -347,6 +347,22 @@ static bool is_known_already(const struct qr_request *request, const struct qr_r
            (strcmp(wanted, "*") == 0 || strstr(wanted, etag));
 }
 
+/* Where the data folder is on this machine is nobody's business who is not on it. */
+static void hide_folder(const struct qr_request *request, qr_err *err)
+{
+    static const char shown[] = "DATA";
+    const char *folder = qr_config_text(qr_instance_config(request->quire), QR_CONFIG_DATA_DIR);
+    const size_t len = strlen(folder);
+    if (request->caller.right >= QR_RIGHT_LOCAL || len < sizeof shown) {
+        return;
+    }
+    for (char *at = err->msg; (at = strstr(at, folder));) {
+        memcpy(at, shown, sizeof shown - 1);
+        at += sizeof shown - 1;
+        memmove(at, at + len - (sizeof shown - 1), strlen(at + len - (sizeof shown - 1)) + 1);
+    }
+}
+
 static void answer(struct qr_request *request, const qr_err *failure, bool is_only_asked, struct qr_reply *reply)
 {
     const struct qr_route *route = NULL;
@@ -359,6 +375,7 @@ static void answer(struct qr_request *request, const qr_err *failure, bool is_on
         quire_pieces_free(reply->pieces);
         reply->pieces = NULL;
         qr_secret_hide(err.msg); /* KEY-9: one that was sent in the wrong place */
+        hide_folder(request, &err);
         reply->status = qr_code_info(err.code)->http_status;
         reply->body = route && route->error ? route->error(request, &err) : qr_json_error(&err, reply->details);
         reply->bytes = (struct qr_buf){0};

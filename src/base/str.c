@@ -57,7 +57,7 @@ qr_str qr_str_split(qr_str *text, char separator)
 bool qr_str_to_i64(qr_str text, int64_t *ret_value)
 {
     const bool negative = text.len && text.ptr[0] == '-';
-    if (text.len && (text.ptr[0] == '-' || text.ptr[0] == '+')) {
+    if (negative) {
         text.ptr++;
         text.len--;
     }

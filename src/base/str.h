@@ -34,7 +34,7 @@ qr_str qr_str_trim(qr_str text);
  * empty, when there is none. */
 qr_str qr_str_split(qr_str *text, char separator);
 
-/* Whole decimal number with optional sign; false when there is anything else in the text or it does not fit. */
+/* Whole decimal number, perhaps with a minus; false when there is anything else in the text or it does not fit. */
 bool qr_str_to_i64(qr_str text, int64_t *ret_value);
 
 /* 0 to 15 of a hexadecimal digit in either case, -1 of anything else. */

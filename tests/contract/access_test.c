@@ -549,6 +549,21 @@ QR_DB_TEST(what_a_key_added_stays_below_the_import_roots_whatever_links_come) /*
     close_world(&world);
 }
 
+QR_DB_TEST(an_error_does_not_tell_a_key_where_the_data_folder_is)
+{
+    struct world world;
+    open_world(&world, t, "none");
+    fill_world(&world);
+    write_file(t, "data/backups", QR_STR("not a folder"));
+    struct quire_response response = ask(&world, ADMIN, "POST", "/api/v1/backup", NULL);
+    QR_CHECK_INT(409, response.status);
+    QR_CHECK_HAS("\"DATA/backups", response.body);
+    QR_CHECK(!strstr(response.body, qr_test_path(t, "data")));
+    quire_response_done(&response);
+    check(&world, LOCAL, "POST", "/api/v1/backup", NULL, 409, qr_test_path(t, "data/backups"));
+    close_world(&world);
+}
+
 QR_DB_TEST(without_import_roots_a_key_names_no_path) /* KEY-7 */
 {
     struct world world;

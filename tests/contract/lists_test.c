@@ -196,8 +196,8 @@ static void check_pages(const struct world *world, const char *path, int number)
 
 static void check_refusals(const struct world *world, const char *path)
 {
-    static const char *const wrong[] = {"limit=0",    "limit=201",        "limit=-1",     "limit=x",
-                                        "limit=",     "limit=1.5",        "cursor=",      "cursor=!",
+    static const char *const wrong[] = {"limit=0",    "limit=201",        "limit=-1",     "limit=x", "limit=%2B2",
+                                        "limit=+2",   "limit=",           "limit=1.5",    "cursor=", "cursor=!",
                                         "cursor=zzz", "cursor=123456789", "cursor=%2e%2e"};
     char target[512];
     for (size_t i = 0; i < QR_COUNT(wrong); i++) {

@@ -51,15 +51,12 @@ QR_TEST(numbers_are_whole_and_fit)
     static const struct {
         const char *text;
         int64_t value;
-    } good[] = {{"0", 0},
-                {"-0", 0},
-                {"+7", 7},
-                {"007", 7},
-                {"9223372036854775807", INT64_MAX},
-                {"-9223372036854775808", INT64_MIN}};
+    } good[] = {
+        {"0", 0}, {"-0", 0}, {"007", 7}, {"9223372036854775807", INT64_MAX}, {"-9223372036854775808", INT64_MIN}};
     static const char *const bad[] = {"",
                                       "-",
                                       "+",
+                                      "+7",
                                       "--1",
                                       "1 ",
                                       " 1",
