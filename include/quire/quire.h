@@ -78,6 +78,10 @@ int quire_start_work(struct quire *quire, struct quire_error *error);
  * handle stays open. Does nothing when no work was begun; quire_close stops it too, with no grace. */
 void quire_stop_work(struct quire *quire, int grace_ms);
 
+/* From now on no request waits for a model: searches go by words and keep their order, requests for embeddings are
+ * `shutting_down`. For a server that is to stop; from any thread, also while calls are running, which end within a second. */
+void quire_stop_waiting(struct quire *quire);
+
 /* A header of a request or an answer. */
 struct quire_header {
     const char *name;  /* "Retry-After"; compared without regard to case */

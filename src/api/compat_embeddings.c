@@ -3,6 +3,7 @@
 
 #include "api/base_models.h"
 #include "api/lookup.h"
+#include "api/places.h"
 #include "base/base64.h"
 #include "chunk/split.h"
 
@@ -171,22 +172,11 @@ static qr_rc answer(const struct embedding *embedding, const struct qr_embed_wor
                          err);
 }
 
-/* Each waits in a thread of the server, and a model may take as long as it likes to say nothing. So a part of the threads is kept
- * for what needs no model. */
 static qr_rc take_place(struct quire *quire, qr_err *err)
 {
-    const int threads = (int)qr_config_number(qr_instance_config(quire), QR_CONFIG_SERVER_THREADS);
-    const int places = QR_MAX(threads - QR_MAX(threads / 4, 1), 1);
-    if (atomic_fetch_add(&quire->embeddings_waiting, 1) < places) {
-        return QR_OK;
-    }
-    atomic_fetch_sub(&quire->embeddings_waiting, 1);
-    return qr_fail(err, QR_CODE_UNAVAILABLE, "%d requests wait for models already, which is the most", places);
-}
-
-static void leave_place(struct quire *quire)
-{
-    atomic_fetch_sub(&quire->embeddings_waiting, 1);
+    return qr_place_take(quire) ? QR_OK
+                                : qr_fail(err, QR_CODE_UNAVAILABLE,
+                                          "%d requests wait for models already, which is the most", qr_places(quire));
 }
 
 /* As queries are: before all documents that wait, and for as long as a client does. */
@@ -210,13 +200,15 @@ static qr_rc embed(struct embedding *embedding, struct qr_reply *reply, qr_err *
     struct qr_embed_work work = {.inputs = inputs,
                                  .count = count,
                                  .is_query = true,
-                                 .deadline_mono_ms = qr_clock_mono_ms(quire->clock) + WAIT_MS};
+                                 .deadline_mono_ms = qr_clock_mono_ms(quire->clock) + WAIT_MS,
+                                 .is_cancelled = qr_waiting_is_over,
+                                 .cancel_arg = quire};
     qr_embed_begin(batcher, &work);
     qr_rc rc = qr_embed_wait(&work, err);
     rc = rc == QR_OK ? answer(embedding, &work, reply, err) : rc;
     qr_embed_end(&work);
     qr_providers_put(quire->providers, batcher);
-    return rc;
+    return rc == QR_CANCELLED ? qr_fail(err, QR_CODE_SHUTTING_DOWN, "the server stops, and waits for no model") : rc;
 }
 
 qr_rc qr_route_embeddings(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
@@ -237,6 +229,6 @@ qr_rc qr_route_embeddings(const struct qr_request *request, struct qr_reply *rep
     QR_TRY(qr_db_read(request->quire->db, load_models, &embedding, err));
     QR_TRY(take_place(request->quire, err));
     const qr_rc rc = embed(&embedding, reply, err);
-    leave_place(request->quire);
+    qr_place_leave(request->quire);
     return rc;
 }

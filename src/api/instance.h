@@ -54,8 +54,9 @@ struct quire {
     char *artifact_dir, *index_dir, *work_dir; /* NULL on PostgreSQL, where the database holds everything */
     char id[QR_UUID_TEXT_SIZE];                /* of this body of data, the same since its first opening */
     char created_at[QR_TIME_TEXT_SIZE];
-    _Atomic int embeddings_waiting; /* requests that wait for a model in a thread of the server */
-    _Atomic uint64_t audit_lost;    /* lines that could not be written; api/audit.h */
+    _Atomic int models_waiting; /* requests that wait for a model in a thread of the server; api/places.h */
+    _Atomic bool is_waiting_over;
+    _Atomic uint64_t audit_lost; /* lines that could not be written; api/audit.h */
 };
 
 struct qr_instance_options {

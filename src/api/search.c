@@ -3,6 +3,7 @@
 
 #include "api/jobs.h"
 #include "api/lookup.h"
+#include "api/places.h"
 #include "model/settings.h"
 
 /* ---- the filter ---- */
@@ -273,6 +274,37 @@ static void open_reranker(struct call *call, struct qr_search *search)
     }
 }
 
+static bool asks_a_model(const struct qr_search *search)
+{
+    bool asks = search->reranker != NULL;
+    for (size_t i = 0; i < search->base_count; i++) {
+        asks = asks || search->bases[i].batcher;
+    }
+    return asks;
+}
+
+/* Without a place models have less time: a search then is by words rather than later. */
+static qr_rc run_search(struct call *call, struct qr_search *search, struct qr_search_answer *ret_answer, qr_err *err)
+{
+    struct quire *quire = call->request->quire;
+    const bool has_place = asks_a_model(search) && qr_place_take(quire);
+    search->is_cancelled = qr_waiting_is_over;
+    search->cancel_arg = quire;
+    if (!has_place) {
+        search->model_wait_ms = QR_MIN(search->model_wait_ms, (int64_t)QR_PLACELESS_WAIT_MS);
+    }
+    if (search->reranker) {
+        search->reranker->wait_ms = has_place ? 0 : QR_PLACELESS_WAIT_MS;
+        search->reranker->is_cancelled = qr_waiting_is_over;
+        search->reranker->cancel_arg = quire;
+    }
+    const qr_rc rc = qr_search_run(search, call->arena, ret_answer, err);
+    if (has_place) {
+        qr_place_leave(quire);
+    }
+    return rc;
+}
+
 /* Of several bases, none is the one whose settings would count: what the request does not say is as by default. */
 static qr_rc search_bases(struct call *call, struct qr_reply *reply, qr_err *err)
 {
@@ -298,7 +330,7 @@ static qr_rc search_bases(struct call *call, struct qr_reply *reply, qr_err *err
                        &search.rerank_top_n, err));
     open_reranker(call, &search);
     QR_TRY(qr_field_bool(call->request->body, "", "explain", &with_reasons, err));
-    QR_TRY(qr_search_run(&search, call->arena, &answer, err));
+    QR_TRY(run_search(call, &search, &answer, err));
     QR_JSON *json = qr_json_search(&search, &answer, with_reasons, call->arena);
     const json_int_t took_ms = (json_int_t)(qr_clock_mono_ms(quire->clock) - began_ms);
     if (!json || json_object_set_new(json, "took_ms", json_integer(took_ms)) != 0) {

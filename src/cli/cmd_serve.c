@@ -121,6 +121,7 @@ static int serve_until_told(struct cli *cli)
     cli_notify("READY=1");
     wait_for_the_end(cli, port);
     cli_notify("STOPPING=1");
+    quire_stop_waiting(cli->quire);
     quire_port_stop(port);
     return 0;
 }

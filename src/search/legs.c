@@ -156,8 +156,12 @@ static void ask_models(const struct qr_searching *searching, qr_str text, struct
         asked[i].same = base_with_same_vectors(searching, i);
         if (searching->bases[i].batcher && !asked[i].same) {
             asked[i].input.text = text;
-            asked[i].work = (struct qr_embed_work){
-                .inputs = &asked[i].input, .count = 1, .is_query = true, .deadline_mono_ms = deadline_ms};
+            asked[i].work = (struct qr_embed_work){.inputs = &asked[i].input,
+                                                   .count = 1,
+                                                   .is_query = true,
+                                                   .deadline_mono_ms = deadline_ms,
+                                                   .is_cancelled = search->is_cancelled,
+                                                   .cancel_arg = search->cancel_arg};
             qr_embed_begin(searching->bases[i].batcher, &asked[i].work);
         }
     }

@@ -21,32 +21,35 @@ struct server {
 };
 
 struct deadline {
-    const struct qr_clock *clock;
+    const struct server *server;
     int64_t at_ms;
 };
 
 static bool is_past(void *arg)
 {
     const struct deadline *deadline = arg;
-    return qr_clock_mono_ms(deadline->clock) >= deadline->at_ms;
+    const struct qr_reranker *reranker = &deadline->server->reranker;
+    return qr_clock_mono_ms(deadline->server->clock) >= deadline->at_ms ||
+           (reranker->is_cancelled && reranker->is_cancelled(reranker->cancel_arg));
 }
 
 static qr_rc send_request(const struct server *server, const struct qr_buf *body, struct qr_remote_answer *answer,
                           qr_err *err)
 {
-    struct deadline deadline = {server->clock, qr_clock_mono_ms(server->clock) + QR_RERANK_MS_MAX};
+    const int64_t wait_ms = server->reranker.wait_ms ? server->reranker.wait_ms : QR_RERANK_MS_MAX;
+    struct deadline deadline = {server, qr_clock_mono_ms(server->clock) + wait_ms};
     const struct qr_remote_request request = {.method = "POST",
                                               .path = "/rerank",
                                               .json = qr_buf_str(body),
                                               .tokens = (int64_t)(body->len / BYTES_A_TOKEN),
                                               .priority = QR_PRIORITY_QUERY,
-                                              .wait_ms_max = PERMIT_MS_MAX,
+                                              .wait_ms_max = QR_MIN(wait_ms, (int64_t)PERMIT_MS_MAX),
                                               .answer_bytes_max = ANSWER_BYTES_MAX,
                                               .is_cancelled = is_past,
                                               .cancel_arg = &deadline};
     const qr_rc rc = qr_remote_send(server->endpoint, &request, answer, err);
     if (rc == QR_CANCELLED) {
-        return qr_fail(err, QR_CODE_TIMEOUT, "the reranker did not answer within %d s", QR_RERANK_MS_MAX / 1000);
+        return qr_fail(err, QR_CODE_TIMEOUT, "the reranker did not answer within %g s", (double)wait_ms / 1000);
     }
     return rc;
 }

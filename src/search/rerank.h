@@ -13,6 +13,9 @@ enum { QR_RERANK_MS_MAX = 3000 }; /* somebody waits for the answer */
 
 struct qr_reranker {
     int64_t document_bytes, request_bytes; /* of one document, and of all together; more must not be given */
+    int64_t wait_ms;                       /* at most QR_RERANK_MS_MAX; 0 = that */
+    bool (*is_cancelled)(void *arg);       /* may be NULL */
+    void *cancel_arg;
     void *arg;
     /* Scores from 0 to 1; -1 of those that it says nothing of, but not all. */
     qr_rc (*score)(struct qr_reranker *reranker, qr_str query, const qr_str *documents, size_t count,

@@ -41,7 +41,9 @@ struct qr_search {
     size_t base_count;                  /* at most QR_SEARCH_BASES_MAX */
     const struct qr_clock *clock;       /* NULL = the system's */
     int64_t model_wait_ms;              /* so long a model has time to read the query; 0 = QR_MODEL_WAIT_MS */
-    qr_str query;                       /* valid UTF-8, at most QR_QUERY_BYTES_MAX */
+    bool (*is_cancelled)(void *arg);    /* whether no model is waited for any more; may be NULL */
+    void *cancel_arg;
+    qr_str query; /* valid UTF-8, at most QR_QUERY_BYTES_MAX */
     enum qr_search_mode mode;
     int top_k;        /* 1 to QR_SEARCH_TOP_K_MAX */
     double threshold; /* hits of the vectors with a smaller cosine are none; 0 = none */

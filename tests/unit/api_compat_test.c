@@ -317,13 +317,16 @@ QR_TEST(requests_that_wait_for_models_leave_threads_for_others) /* HTTP-12 */
 {
     static const char body[] = "{\"model\":\"b\",\"input\":\"x\"}";
     struct quire *quire = open_town(t);
-    quire->embeddings_waiting = 12; /* of 16 threads */
+    quire->models_waiting = 12; /* of 16 threads */
     api_check(quire, "POST", "/v1/embeddings", body, 503, "12 requests wait for models already");
-    QR_CHECK_INT(12, quire->embeddings_waiting);
-    quire->embeddings_waiting = 11;
+    QR_CHECK_INT(12, quire->models_waiting);
+    quire->models_waiting = 11;
     api_check(quire, "POST", "/v1/embeddings", body, 200, "\"embedding\"");
     api_check(quire, "POST", "/v1/embeddings", "{\"model\":\"b\",\"input\":\"QUIRE-UNEMBEDDABLE\"}", 502, "");
-    QR_CHECK_INT(11, quire->embeddings_waiting); /* whatever came of them */
+    QR_CHECK_INT(11, quire->models_waiting); /* whatever came of them */
+    quire_stop_waiting(quire);
+    api_check(quire, "POST", "/v1/embeddings", "{\"model\":\"b\",\"input\":\"other\"}", 503, "shutting_down");
+    QR_CHECK_INT(11, quire->models_waiting);
     quire_close(quire);
 }
 

@@ -56,6 +56,29 @@ QR_TEST(an_answer_says_how_it_was_found)
     quire_close(quire);
 }
 
+static void check_degraded(struct quire *quire, const char *query, const char *degraded)
+{
+    char body[100], expected[50];
+    snprintf(body, sizeof body, "{\"query\":\"%s\"}", query);
+    snprintf(expected, sizeof expected, "\"degraded\":[%s]", degraded);
+    api_check(quire, "POST", SEARCH, body, 200, expected);
+}
+
+QR_TEST(searches_wait_for_models_in_a_part_of_the_threads_and_not_once_the_server_stops) /* HTTP-12, HTTP-3 */
+{
+    struct quire *quire = open_two_bases(t);
+    quire->models_waiting = 11; /* of 16 threads */
+    check_degraded(quire, "quince one", "");
+    QR_CHECK_INT(11, quire->models_waiting);
+    quire->models_waiting = 12;
+    check_degraded(quire, "quince two", ""); /* a model that is well has time enough without a place too */
+    QR_CHECK_INT(12, quire->models_waiting);
+    quire_stop_waiting(quire);
+    check_degraded(quire, "quince three", "\"vector\"");
+    QR_CHECK_INT(12, quire->models_waiting);
+    quire_close(quire);
+}
+
 QR_TEST(what_a_search_does_not_know_is_refused)
 {
     static const struct {
