@@ -2,19 +2,12 @@
  * apart is taken from its front: while a part's bytes come, all but as many as could begin a delimiter. */
 #include "api/multipart.h"
 
-#include <strings.h>
-
 static qr_rc fail_form(qr_err *err, const char *what)
 {
     return qr_fail(err, QR_CODE_BAD_REQUEST, "the multipart body is malformed: %s", what);
 }
 
 /* ---- parameters of a header: `form-data; name="a"; filename="b \"c\""` ---- */
-
-static bool is_named(qr_str text, const char *name)
-{
-    return text.len == strlen(name) && strncasecmp(text.ptr, name, text.len) == 0;
-}
 
 static bool is_boundary_char(char c)
 {
@@ -77,14 +70,14 @@ static qr_rc read_boundary(const char *content_type, struct qr_buf *delimiter, q
     const size_t type_len = rest.len ? strcspn(rest.ptr, ";") : 0;
     qr_str name;
     bool is_bad = false;
-    if (!is_named(qr_str_trim((qr_str){rest.ptr, type_len}), "multipart/form-data")) {
+    if (!qr_str_equal_any_case(qr_str_trim((qr_str){rest.ptr, type_len}), QR_STR("multipart/form-data"))) {
         return qr_fail(err, QR_CODE_UNSUPPORTED_MEDIA_TYPE, "files are uploaded as multipart/form-data");
     }
     rest = (qr_str){rest.ptr + type_len, rest.len - type_len};
     qr_buf_add_text(delimiter, "\r\n--");
     while (next_parameter(&rest, &name, &value, &is_bad)) {
         QR_TRY(qr_buf_check(&value, err));
-        if (is_named(name, "boundary") && delimiter->len == 4) {
+        if (qr_str_equal_any_case(name, QR_STR("boundary")) && delimiter->len == 4) {
             qr_buf_add(delimiter, qr_buf_str(&value));
         }
     }
@@ -131,16 +124,16 @@ static qr_rc read_disposition(qr_str value, struct qr_buf *name, struct qr_buf *
     while (type_len < rest.len && rest.ptr[type_len] != ';') {
         type_len++;
     }
-    if (!is_named(qr_str_trim((qr_str){rest.ptr, type_len}), "form-data")) {
+    if (!qr_str_equal_any_case(qr_str_trim((qr_str){rest.ptr, type_len}), QR_STR("form-data"))) {
         return fail_form(err, "a part is not form-data");
     }
     rest = (qr_str){rest.ptr + type_len, rest.len - type_len};
     while (next_parameter(&rest, &key, &parameter, &is_bad)) {
         QR_TRY(qr_buf_check(&parameter, err));
-        if (is_named(key, "name")) {
+        if (qr_str_equal_any_case(key, QR_STR("name"))) {
             qr_buf_clear(name);
             qr_buf_add(name, qr_buf_str(&parameter));
-        } else if (is_named(key, "filename")) {
+        } else if (qr_str_equal_any_case(key, QR_STR("filename"))) {
             qr_buf_clear(filename);
             qr_buf_add(filename, qr_buf_str(&parameter));
             *ret_is_file = true;
@@ -160,13 +153,13 @@ static qr_rc begin_part(struct qr_multipart *multipart, qr_str head, qr_err *err
     while (head.len) {
         qr_str value = qr_str_split(&head, '\n');
         const qr_str key = qr_str_trim(qr_str_split(&value, ':'));
-        if (is_named(key, "Content-Disposition")) {
+        if (qr_str_equal_any_case(key, QR_STR("Content-Disposition"))) {
             if (has_disposition) {
                 return fail_form(err, "a part has two Content-Dispositions");
             }
             has_disposition = true;
             QR_TRY(read_disposition(qr_str_trim(value), &name, &filename, &is_file, err));
-        } else if (is_named(key, "Content-Transfer-Encoding")) {
+        } else if (qr_str_equal_any_case(key, QR_STR("Content-Transfer-Encoding"))) {
             return fail_form(err, "a part is encoded once more");
         }
     }

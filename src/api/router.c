@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <strings.h>
 
 const struct qr_route qr_routes[] = {
     {"GET", "/healthz", qr_route_healthz, "", "", "Whether the process answers.", QR_RIGHT_OPEN},
@@ -174,8 +173,7 @@ static bool is_json(const char *content_type)
 {
     qr_str rest = qr_str_of(content_type);
     const qr_str type = qr_str_trim(qr_str_split(&rest, ';'));
-    static const char json[] = "application/json";
-    return type.len == strlen(json) && strncasecmp(type.ptr, json, type.len) == 0;
+    return qr_str_equal_any_case(type, QR_STR("application/json"));
 }
 
 static qr_rc parse_body(const struct quire_request *from, const char *fields, json_t **ret_body, qr_err *err)

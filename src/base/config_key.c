@@ -61,11 +61,6 @@ static const struct {
     int64_t bytes;
 } units[] = {{"GB", 1 << 30}, {"MB", 1 << 20}, {"KB", 1 << 10}, {"B", 1}};
 
-static bool equal_in_any_case(qr_str text, const char *word)
-{
-    return text.len == strlen(word) && strncasecmp(text.ptr, word, text.len) == 0;
-}
-
 /* "64MB", "64 mb", "67108864" */
 static bool parse_size(qr_str text, int64_t *ret_bytes)
 {
@@ -79,7 +74,7 @@ static bool parse_size(qr_str text, int64_t *ret_bytes)
     }
     const qr_str unit = qr_str_trim((qr_str){text.ptr + digits, text.len - digits});
     size_t i = 0;
-    while (unit.len && i < QR_COUNT(units) && !equal_in_any_case(unit, units[i].name)) {
+    while (unit.len && i < QR_COUNT(units) && !qr_str_equal_any_case(unit, qr_str_of(units[i].name))) {
         i++;
     }
     if (i == QR_COUNT(units)) {

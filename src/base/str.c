@@ -1,6 +1,13 @@
 /* Borrowed strings. Pure. */
 #include "base/str.h"
 
+#include <strings.h>
+
+bool qr_str_equal_any_case(qr_str a, qr_str b)
+{
+    return a.len == b.len && (a.len == 0 || strncasecmp(a.ptr, b.ptr, a.len) == 0);
+}
+
 int qr_str_compare(qr_str a, qr_str b)
 {
     const size_t shorter = QR_MIN(a.len, b.len);

@@ -24,6 +24,9 @@ static inline bool qr_str_equal(qr_str a, qr_str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+/* The same but for the case of ASCII's letters. */
+bool qr_str_equal_any_case(qr_str a, qr_str b);
+
 /* Byte order, shorter first. */
 int qr_str_compare(qr_str a, qr_str b);
 bool qr_str_starts_with(qr_str text, qr_str prefix);

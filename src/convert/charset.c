@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <iconv.h>
-#include <strings.h>
 
 enum { ROUND_BYTES = 1 << 16, NAME_BYTES_MAX = 40 };
 
@@ -71,7 +70,7 @@ const char *qr_charset_find(qr_str name)
         qr_str rest = qr_str_of(charsets[i].names);
         while (rest.len) {
             const qr_str known = qr_str_split(&rest, ' ');
-            if (known.len == name.len && strncasecmp(known.ptr, name.ptr, name.len) == 0) {
+            if (qr_str_equal_any_case(known, name)) {
                 return charsets[i].charset;
             }
         }

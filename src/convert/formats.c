@@ -164,7 +164,7 @@ static bool has_word(const char *words, qr_str word)
     qr_str rest = qr_str_of(words);
     while (rest.len) {
         const qr_str one = qr_str_split(&rest, ' ');
-        if (one.len == word.len && strncasecmp(one.ptr, word.ptr, word.len) == 0) {
+        if (qr_str_equal_any_case(one, word)) {
             return true;
         }
     }

@@ -1,8 +1,6 @@
 /* Translates the project's SQL for PostgreSQL, in one pass over the text; db/sql.h says what into what. Pure. */
 #include "db/sql.h"
 
-#include <strings.h>
-
 struct translation {
     struct qr_buf *out;
     qr_str rest;
@@ -21,7 +19,7 @@ static const struct {
 
 static bool is_word(qr_str text, const char *word)
 {
-    return text.len == strlen(word) && strncasecmp(text.ptr, word, text.len) == 0;
+    return qr_str_equal_any_case(text, qr_str_of(word));
 }
 
 static bool is_digit(char c)

@@ -177,14 +177,9 @@ static qr_str without_port(qr_str host)
     return qr_str_split(&host, ':');
 }
 
-static bool same_name(qr_str a, qr_str b)
-{
-    return a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0;
-}
-
 static bool is_loopback_name(qr_str name)
 {
-    if (same_name(name, QR_STR("localhost")) || same_name(name, QR_STR("[::1]"))) {
+    if (qr_str_equal_any_case(name, QR_STR("localhost")) || qr_str_equal_any_case(name, QR_STR("[::1]"))) {
         return true;
     }
     for (size_t i = 0; i < name.len; i++) {
@@ -203,7 +198,7 @@ static bool is_our_host(qr_str name, const struct qr_guard_hosts *hosts)
         const size_t len = strcspn(names.ptr, " ,");
         const qr_str one = {names.ptr, QR_MIN(len, names.len)};
         has_names = has_names || one.len;
-        if (one.len && same_name(name, one)) {
+        if (one.len && qr_str_equal_any_case(name, one)) {
             return true;
         }
         const size_t step = QR_MIN(one.len + 1, names.len);

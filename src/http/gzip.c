@@ -1,7 +1,6 @@
 /* gzip by zlib. */
 #include "http/gzip.h"
 
-#include <strings.h>
 #define ZLIB_CONST
 #include <zlib.h>
 
@@ -9,7 +8,7 @@
 static bool takes_gzip(qr_str choice)
 {
     const qr_str name = qr_str_trim(qr_str_split(&choice, ';'));
-    if ((name.len != 4 || strncasecmp(name.ptr, "gzip", 4) != 0) && !qr_str_equal(name, QR_STR("*"))) {
+    if (!qr_str_equal_any_case(name, QR_STR("gzip")) && !qr_str_equal(name, QR_STR("*"))) {
         return false;
     }
     choice = qr_str_trim(choice);

@@ -2,7 +2,6 @@
 #include "http/response.h"
 
 #include <assert.h>
-#include <strings.h>
 
 void qr_http_response_init(struct qr_http_response *response, size_t body_bytes_max)
 {
@@ -21,11 +20,6 @@ void qr_http_response_done(struct qr_http_response *response)
 static qr_rc fail_form(qr_err *err, const char *what)
 {
     return qr_fail(err, QR_CODE_UNAVAILABLE, "the answer is not proper HTTP: %s", what);
-}
-
-static bool equals_ignoring_case(qr_str text, const char *word)
-{
-    return text.len == strlen(word) && strncasecmp(text.ptr, word, text.len) == 0;
 }
 
 static bool is_digit(char c)
@@ -82,11 +76,11 @@ static qr_rc take_header(struct qr_http_response *response, qr_str line, qr_err 
         return fail_form(err, "a header has no name");
     }
     value = qr_str_trim(value);
-    if (equals_ignoring_case(name, "Content-Length")) {
+    if (qr_str_equal_any_case(name, QR_STR("Content-Length"))) {
         return take_length(response, value, err);
     }
-    if (equals_ignoring_case(name, "Transfer-Encoding")) {
-        if (response->is_chunked || !equals_ignoring_case(value, "chunked")) {
+    if (qr_str_equal_any_case(name, QR_STR("Transfer-Encoding"))) {
+        if (response->is_chunked || !qr_str_equal_any_case(value, QR_STR("chunked"))) {
             return fail_form(err, "its encoding is unknown");
         }
         response->is_chunked = true;

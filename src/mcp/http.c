@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <strings.h>
 
-static const char json_content_type[] = "application/json";
-
 /* ---- responses ---- */
 
 /* As quire_response_done frees it; `text` is taken. Without memory, the API's own answer to that. */
@@ -15,7 +13,7 @@ static int respond(struct quire *quire, int status, struct qr_buf *text, const c
                    struct quire_response *ret_response)
 {
     struct quire_header *headers = header ? qr_alloc_array(1, sizeof *headers) : NULL;
-    struct quire_response response = {.status = status, .content_type = json_content_type};
+    struct quire_response response = {.status = status, .content_type = "application/json"};
     response.body = qr_buf_take(text, &response.body_size);
     if (!response.body || (header && !headers)) {
         qr_free((char *)response.body);
@@ -62,7 +60,7 @@ static bool is_json(const char *content_type)
 {
     qr_str rest = qr_str_of(content_type);
     const qr_str type = qr_str_trim(qr_str_split(&rest, ';'));
-    return type.len == sizeof json_content_type - 1 && strncasecmp(type.ptr, json_content_type, type.len) == 0;
+    return qr_str_equal_any_case(type, QR_STR("application/json"));
 }
 
 /* Whoever may not even list bases is not told what there is; clients look for the status, not into the answer of a tool. */

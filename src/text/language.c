@@ -5,7 +5,6 @@
 #include "text/fold.h"
 
 #include <endian.h>
-#include <strings.h>
 
 enum {
     SAMPLE_BYTES_MAX = 800, /* enough for a hundred words, and little time for a chunk */
@@ -115,7 +114,7 @@ bool qr_language_is_small_word(qr_str word, qr_languages languages)
     /* common in English, and yet somebody may look for them */
     static const char *const others[] = {"first", "good", "made", "new", "people", "time", "two", "way", "well"};
     for (size_t i = 0; i < QR_COUNT(others); i++) {
-        if (word.len == strlen(others[i]) && strncasecmp(word.ptr, others[i], word.len) == 0) {
+        if (qr_str_equal_any_case(word, qr_str_of(others[i]))) {
             return false;
         }
     }

@@ -26,6 +26,14 @@ QR_TEST(the_null_string_is_an_empty_string)
     QR_CHECK(!qr_str_to_i64(null, &value));
 }
 
+QR_TEST(case_of_letters_can_be_passed_over)
+{
+    QR_CHECK(qr_str_equal_any_case(QR_STR("Content-Type"), QR_STR("CONTENT-type")));
+    QR_CHECK(!qr_str_equal_any_case(QR_STR("Content-Type"), QR_STR("Content-Typ")));
+    QR_CHECK(!qr_str_equal_any_case(QR_STR("a"), QR_STR("b")));
+    QR_CHECK(qr_str_equal_any_case((qr_str){0}, QR_STR("")));
+}
+
 QR_TEST(prefix_and_suffix)
 {
     QR_CHECK(qr_str_starts_with(QR_STR("papers"), QR_STR("pap")));
