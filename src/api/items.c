@@ -257,10 +257,11 @@ static qr_rc set_file(const struct qr_request *request, struct qr_reply *reply, 
 {
     struct qr_upload *upload = request->upload;
     qr_uuid base_id, item_id;
+    bool is_taken = false;
     QR_TRY(qr_request_item_id(request, &base_id, &item_id, err));
-    const qr_rc rc = qr_workflow_update_owned(&request->quire->workflow, base_id, item_id, &upload->files[0].bytes,
-                                              &upload->is_taken, err);
-    upload->is_in_doubt = rc != QR_OK;
+    const qr_rc rc =
+        qr_workflow_update_owned(&request->quire->workflow, base_id, item_id, &upload->files[0].bytes, &is_taken, err);
+    upload->fate = rc != QR_OK ? QR_UPLOAD_IN_DOUBT : is_taken ? QR_UPLOAD_TAKEN : QR_UPLOAD_UNUSED;
     return rc == QR_OK ? qr_answer_about_item(request, show, 202, reply, err) : rc;
 }
 

@@ -31,6 +31,15 @@ static bool take_quoted(qr_str *rest, struct qr_buf *out)
     return true;
 }
 
+/* What stands before the next ';', which *rest begins with then. */
+static qr_str take_plain(qr_str *rest)
+{
+    qr_str behind = *rest;
+    const qr_str value = qr_str_split(&behind, ';');
+    *rest = (qr_str){rest->ptr + value.len, rest->len - value.len};
+    return qr_str_trim(value);
+}
+
 /* The next parameter behind a ';'; its value is in `value`. False at the end, and when it is malformed: *ret_bad. */
 static bool next_parameter(qr_str *rest, qr_str *ret_name, struct qr_buf *value, bool *ret_bad)
 {
@@ -41,50 +50,44 @@ static bool next_parameter(qr_str *rest, qr_str *ret_name, struct qr_buf *value,
     }
     *ret_bad = rest->ptr[0] != ';';
     qr_str tail = qr_str_trim((qr_str){rest->ptr + 1, rest->len - 1});
-    const size_t name_len = tail.len;
+    const size_t whole_len = tail.len;
     *ret_name = qr_str_trim(qr_str_split(&tail, '='));
-    *ret_bad = *ret_bad || ret_name->len == 0 || ret_name->len == name_len;
+    *ret_bad = *ret_bad || ret_name->len == 0 || ret_name->len == whole_len;
     if (*ret_bad) {
         return false;
     }
     if (tail.len && tail.ptr[0] == '"') {
         *ret_bad = !take_quoted(&tail, value);
-        *rest = tail;
-        return !*ret_bad;
+    } else {
+        qr_buf_add(value, take_plain(&tail));
     }
-    size_t end = 0;
-    while (end < tail.len && tail.ptr[end] != ';') {
-        end++;
-    }
-    qr_buf_add(value, qr_str_trim((qr_str){tail.ptr, end}));
-    *rest = (qr_str){tail.ptr + end, tail.len - end};
-    return true;
+    *rest = tail;
+    return !*ret_bad;
 }
 
 /* ---- the type of the whole ---- */
 
 static qr_rc read_boundary(const char *content_type, struct qr_buf *delimiter, qr_err *err)
 {
+    static const qr_str before = QR_STR("\r\n--");
     QR_CLEANUP(qr_buf_done) struct qr_buf value = {0};
-    qr_str rest = qr_str_of(content_type);
-    const size_t type_len = rest.len ? strcspn(rest.ptr, ";") : 0;
-    qr_str name;
+    qr_str rest = qr_str_of(content_type), name;
     bool is_bad = false;
-    if (!qr_str_equal_any_case(qr_str_trim((qr_str){rest.ptr, type_len}), QR_STR("multipart/form-data"))) {
+    if (!qr_str_equal_any_case(take_plain(&rest), QR_STR("multipart/form-data"))) {
         return qr_fail(err, QR_CODE_UNSUPPORTED_MEDIA_TYPE, "files are uploaded as multipart/form-data");
     }
-    rest = (qr_str){rest.ptr + type_len, rest.len - type_len};
-    qr_buf_add_text(delimiter, "\r\n--");
+    qr_buf_add(delimiter, before);
     while (next_parameter(&rest, &name, &value, &is_bad)) {
         QR_TRY(qr_buf_check(&value, err));
-        if (qr_str_equal_any_case(name, QR_STR("boundary")) && delimiter->len == 4) {
+        if (qr_str_equal_any_case(name, QR_STR("boundary")) && delimiter->len == before.len) {
             qr_buf_add(delimiter, qr_buf_str(&value));
         }
     }
     QR_TRY(qr_buf_check(delimiter, err));
     QR_TRY(qr_buf_check(&value, err));
-    bool is_good = !is_bad && delimiter->len > 4 && delimiter->len <= 4 + QR_MULTIPART_BOUNDARY_BYTES_MAX;
-    for (size_t i = 4; i < delimiter->len; i++) {
+    const size_t boundary_len = delimiter->len - before.len;
+    bool is_good = !is_bad && boundary_len > 0 && boundary_len <= QR_MULTIPART_BOUNDARY_BYTES_MAX;
+    for (size_t i = before.len; i < delimiter->len; i++) {
         is_good = is_good && is_boundary_char(delimiter->data[i]);
     }
     return is_good ? QR_OK
@@ -114,40 +117,29 @@ void qr_multipart_done(struct qr_multipart *multipart)
 
 /* ---- the headers of a part ---- */
 
-static qr_rc read_disposition(qr_str value, struct qr_buf *name, struct qr_buf *filename, bool *ret_is_file,
-                              qr_err *err)
+static qr_rc read_disposition(qr_str value, struct qr_buf *filename, bool *ret_is_file, qr_err *err)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf parameter = {0};
-    qr_str rest = value, key;
+    qr_str key;
     bool is_bad = false;
-    size_t type_len = 0;
-    while (type_len < rest.len && rest.ptr[type_len] != ';') {
-        type_len++;
-    }
-    if (!qr_str_equal_any_case(qr_str_trim((qr_str){rest.ptr, type_len}), QR_STR("form-data"))) {
+    if (!qr_str_equal_any_case(take_plain(&value), QR_STR("form-data"))) {
         return fail_form(err, "a part is not form-data");
     }
-    rest = (qr_str){rest.ptr + type_len, rest.len - type_len};
-    while (next_parameter(&rest, &key, &parameter, &is_bad)) {
+    while (next_parameter(&value, &key, &parameter, &is_bad)) {
         QR_TRY(qr_buf_check(&parameter, err));
-        if (qr_str_equal_any_case(key, QR_STR("name"))) {
-            qr_buf_clear(name);
-            qr_buf_add(name, qr_buf_str(&parameter));
-        } else if (qr_str_equal_any_case(key, QR_STR("filename"))) {
+        if (qr_str_equal_any_case(key, QR_STR("filename"))) {
             qr_buf_clear(filename);
             qr_buf_add(filename, qr_buf_str(&parameter));
             *ret_is_file = true;
         }
     }
     QR_TRY(qr_buf_check(&parameter, err));
-    QR_TRY(qr_buf_check(name, err));
     QR_TRY(qr_buf_check(filename, err));
     return is_bad ? fail_form(err, "the Content-Disposition of a part cannot be read") : QR_OK;
 }
 
 static qr_rc begin_part(struct qr_multipart *multipart, qr_str head, qr_err *err)
 {
-    QR_CLEANUP(qr_buf_done) struct qr_buf name = {0};
     QR_CLEANUP(qr_buf_done) struct qr_buf filename = {0};
     bool is_file = false, has_disposition = false;
     while (head.len) {
@@ -158,7 +150,7 @@ static qr_rc begin_part(struct qr_multipart *multipart, qr_str head, qr_err *err
                 return fail_form(err, "a part has two Content-Dispositions");
             }
             has_disposition = true;
-            QR_TRY(read_disposition(qr_str_trim(value), &name, &filename, &is_file, err));
+            QR_TRY(read_disposition(qr_str_trim(value), &filename, &is_file, err));
         } else if (qr_str_equal_any_case(key, QR_STR("Content-Transfer-Encoding"))) {
             return fail_form(err, "a part is encoded once more");
         }
@@ -166,9 +158,7 @@ static qr_rc begin_part(struct qr_multipart *multipart, qr_str head, qr_err *err
     if (!has_disposition) {
         return fail_form(err, "a part has no Content-Disposition");
     }
-    const struct qr_multipart_part part = {.name = qr_buf_str(&name),
-                                           .filename = is_file ? qr_buf_str(&filename) : (qr_str){0}};
-    return multipart->sink->begin(multipart->arg, &part, err);
+    return multipart->sink->begin(multipart->arg, is_file ? qr_buf_str(&filename) : (qr_str){0}, err);
 }
 
 /* ---- one step each; *ret_moved false: more is needed ---- */

@@ -9,14 +9,10 @@ enum {
     QR_MULTIPART_BOUNDARY_BYTES_MAX = 200, /* 70 by the standard */
 };
 
-struct qr_multipart_part {
-    qr_str name;     /* of the form's field */
-    qr_str filename; /* as sent, unescaped; ptr NULL = the field is no file */
-};
-
-/* Who is told. The texts of a part are good for the call. */
+/* Who is told. */
 struct qr_multipart_sink {
-    qr_rc (*begin)(void *arg, const struct qr_multipart_part *part, qr_err *err);
+    /* `filename` is as sent, unescaped, and good for the call; ptr NULL = the part is no file. */
+    qr_rc (*begin)(void *arg, qr_str filename, qr_err *err);
     qr_rc (*bytes)(void *arg, qr_str bytes, qr_err *err);
     qr_rc (*end)(void *arg, qr_err *err);
 };

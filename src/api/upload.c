@@ -61,14 +61,14 @@ static qr_rc begin_file(struct qr_upload *upload, const char *name, qr_err *err)
     return QR_OK;
 }
 
-static qr_rc begin_part(void *arg, const struct qr_multipart_part *part, qr_err *err)
+static qr_rc begin_part(void *arg, qr_str filename, qr_err *err)
 {
     struct qr_upload *upload = arg;
     const char *name = NULL;
-    if (!part->filename.ptr) {
+    if (!filename.ptr) {
         return qr_fail(err, QR_CODE_BAD_REQUEST, "a part of the upload is no file: it has no filename");
     }
-    QR_TRY(read_name(upload, part->filename, &name, err));
+    QR_TRY(read_name(upload, filename, &name, err));
     return begin_file(upload, name, err);
 }
 
@@ -103,10 +103,10 @@ static qr_rc end_file(void *arg, qr_err *err)
 
 /* ---- the whole ---- */
 
-static qr_rc init_form(struct qr_upload *upload, const char *content_type, qr_err *err)
+static qr_rc begin(struct qr_upload *upload, const char *content_type, qr_err *err)
 {
     static const struct qr_multipart_sink sink = {begin_part, take_bytes, end_file};
-    upload->files = qr_arena_array(&upload->arena, QR_UPLOAD_FILES_MAX + 1, sizeof upload->files[0]);
+    upload->files = qr_arena_array(&upload->arena, QR_UPLOAD_FILES_MAX, sizeof upload->files[0]);
     if (!upload->files) {
         return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for an upload");
     }
@@ -119,7 +119,7 @@ qr_rc qr_upload_init(struct qr_upload *upload, struct quire *quire, const char *
 {
     *upload = (struct qr_upload){.quire = quire};
     qr_arena_init(&upload->arena, 0);
-    const qr_rc rc = init_form(upload, content_type, err);
+    const qr_rc rc = begin(upload, content_type, err);
     if (rc != QR_OK) {
         qr_arena_done(&upload->arena);
     }
@@ -129,14 +129,18 @@ qr_rc qr_upload_init(struct qr_upload *upload, struct quire *quire, const char *
 static void settle(const struct qr_upload *upload, const struct qr_new_artifact *bytes)
 {
     const struct qr_artifacts *artifacts = &upload->quire->artifacts;
-    if (upload->is_in_doubt) {
+    switch (upload->fate) {
+    case QR_UPLOAD_IN_DOUBT:
         qr_artifact_settle_by_row(artifacts, upload->quire->db, bytes);
-        return;
-    }
-    if (!upload->is_taken) {
+        break;
+    case QR_UPLOAD_UNUSED:
         qr_artifact_discard(artifacts, bytes);
+        qr_artifact_settle(artifacts, bytes);
+        break;
+    case QR_UPLOAD_TAKEN:
+        qr_artifact_settle(artifacts, bytes);
+        break;
     }
-    qr_artifact_settle(artifacts, bytes);
 }
 
 void qr_upload_done(struct qr_upload *upload)

@@ -22,6 +22,13 @@ struct qr_upload_file {
     struct qr_new_artifact bytes;
 };
 
+/* What has become of the files, once they have come. */
+enum qr_upload_fate {
+    QR_UPLOAD_UNUSED,   /* no item has them: they go with the upload (U1) */
+    QR_UPLOAD_TAKEN,    /* they belong to items now */
+    QR_UPLOAD_IN_DOUBT, /* the write has failed, and its outcome may not be known: their rows tell */
+};
+
 struct qr_upload {
     struct quire *quire;
     struct qr_arena arena;
@@ -32,8 +39,7 @@ struct qr_upload {
     struct qr_upload_file *files; /* in the arena */
     size_t count;
     int64_t size_bytes, row_bytes; /* of all; of those in memory */
-    bool is_taken;                 /* the files belong to items now */
-    bool is_in_doubt;              /* … or do not: the write has failed, and its outcome may not be known */
+    enum qr_upload_fate fate;      /* set by whoever writes items */
 };
 
 /* Of multipart/form-data; NULL: the body is one file, which has no name. */

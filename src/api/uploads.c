@@ -4,28 +4,23 @@
 #include "api/upload.h"
 #include "base/map.h"
 
+enum { PLACES_MAX = 2 * QR_UPLOAD_FILES_MAX }; /* files, and as many folders */
+
 struct uploading {
     const struct qr_upload *upload;
     struct qr_arena *arena;
     struct qr_map places; /* "reports/2026" → 1 + its index */
     struct qr_add_item *items;
-    size_t count, capacity;
+    size_t count;
 };
-
-static qr_rc reserve(struct uploading *uploading, qr_err *err)
-{
-    if (uploading->count < uploading->capacity) {
-        return QR_OK;
-    }
-    return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "the files of an upload are in at most %d folders",
-                   (int)QR_UPLOAD_FILES_MAX);
-}
 
 /* Adds the folder or file at `path`, which is in the folder `parent`. */
 static qr_rc add_place(struct uploading *uploading, qr_str path, qr_str name, size_t parent,
                        const struct qr_new_artifact *owned, size_t *ret_place, qr_err *err)
 {
-    QR_TRY(reserve(uploading, err));
+    if (uploading->count == PLACES_MAX) {
+        return qr_fail(err, QR_CODE_PAYLOAD_TOO_LARGE, "an upload makes at most %d files and folders", (int)PLACES_MAX);
+    }
     uploading->items[uploading->count++] = (struct qr_add_item){
         .type = owned ? QR_ITEM_FILE : QR_ITEM_DIRECTORY, .name = name, .parent = parent, .owned = owned};
     *ret_place = uploading->count;
@@ -59,8 +54,7 @@ static qr_rc add_file(struct uploading *uploading, const struct qr_upload_file *
 
 static qr_rc add_files(struct uploading *uploading, qr_err *err)
 {
-    uploading->capacity = 2 * QR_UPLOAD_FILES_MAX;
-    uploading->items = qr_arena_array(uploading->arena, uploading->capacity, sizeof uploading->items[0]);
+    uploading->items = qr_arena_array(uploading->arena, PLACES_MAX, sizeof uploading->items[0]);
     if (!uploading->items) {
         return qr_answer_out_of_memory(err);
     }
@@ -88,8 +82,7 @@ static qr_rc add(const struct qr_request *request, struct uploading *uploading, 
     add.items = uploading->items;
     add.count = uploading->count;
     const qr_rc rc = qr_add_and_answer(request, &add, uploading->arena, reply, err);
-    request->upload->is_taken = rc == QR_OK;
-    request->upload->is_in_doubt = rc != QR_OK;
+    request->upload->fate = rc == QR_OK ? QR_UPLOAD_TAKEN : QR_UPLOAD_IN_DOUBT;
     return rc;
 }
 
