@@ -344,12 +344,10 @@ qr_rc qr_route_bases_set(const struct qr_request *request, struct qr_reply *repl
         return answer_preview(&call, reply, err);
     }
     const qr_rc rc = qr_request_write(request, set_in_tx, &call, err);
-    if (rc != QR_OK) {
-        json_decref(call.body);
-        return rc;
+    if (rc == QR_OK) {
+        add_etag(reply, call.body);
     }
-    add_etag(reply, call.body);
-    return qr_reply_with(reply, 200, call.body, err);
+    return qr_reply_made(reply, rc, 200, call.body, err);
 }
 
 /* ---- deleting and restoring ---- */

@@ -196,11 +196,7 @@ static qr_rc change_job(const struct qr_request *request, qr_tx_fn *fn, int stat
     qr_arena_init(&arena, 0);
     struct change change = {.request = request, .new_id = qr_uuid_next(&request->quire->ids), .arena = &arena};
     const qr_rc rc = qr_request_write(request, fn, &change, err);
-    if (rc != QR_OK) {
-        json_decref(change.body);
-        return rc;
-    }
-    return qr_reply_with(reply, status, change.body, err);
+    return qr_reply_made(reply, rc, status, change.body, err);
 }
 
 /* ---- jobs of the workflow: what is done to one is done to its item (CANCEL-1, CANCEL-2) ---- */

@@ -197,12 +197,10 @@ static qr_rc make_in_tx(struct qr_tx *tx, void *arg, qr_err *err)
 
 static qr_rc finish(qr_rc rc, int status, json_t *body, struct qr_reply *reply, qr_err *err)
 {
-    if (rc != QR_OK) {
-        json_decref(body);
-        return rc;
+    if (rc == QR_OK) {
+        qr_reply_header(reply, "Cache-Control", "no-store");
     }
-    qr_reply_header(reply, "Cache-Control", "no-store");
-    return qr_reply_with(reply, status, body, err);
+    return qr_reply_made(reply, rc, status, body, err);
 }
 
 qr_rc qr_route_keys_add(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

@@ -111,27 +111,20 @@ static qr_rc read_key_id(const struct qr_request *request, qr_uuid *ret_id, qr_e
                : qr_fail(err, QR_CODE_NOT_FOUND, "there is no such key: it is named by its whole id");
 }
 
-static qr_rc finish(qr_rc rc, const struct change *change, struct qr_reply *reply, qr_err *err)
-{
-    if (rc != QR_OK) {
-        json_decref(change->body);
-        return rc;
-    }
-    return qr_reply_with(reply, 200, change->body, err);
-}
-
 static qr_rc change_member(const struct qr_request *request, enum qr_role role, struct qr_reply *reply, qr_err *err)
 {
     struct change change = {.request = request, .role = role};
     QR_TRY(read_key_id(request, &change.key_id, err));
-    return finish(qr_request_write(request, change_in_tx, &change, err), &change, reply, err);
+    const qr_rc rc = qr_request_write(request, change_in_tx, &change, err);
+    return qr_reply_made(reply, rc, 200, change.body, err);
 }
 
 qr_rc qr_route_members_show(const struct qr_request *request, struct qr_reply *reply, qr_err *err)
 {
     struct change change = {.request = request};
     QR_TRY(read_key_id(request, &change.key_id, err));
-    return finish(qr_db_read(request->quire->db, show_in_tx, &change, err), &change, reply, err);
+    const qr_rc rc = qr_db_read(request->quire->db, show_in_tx, &change, err);
+    return qr_reply_made(reply, rc, 200, change.body, err);
 }
 
 qr_rc qr_route_members_set(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

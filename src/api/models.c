@@ -178,11 +178,7 @@ qr_rc qr_route_models_add(const struct qr_request *request, struct qr_reply *rep
     QR_TRY(qr_field_object(request->body, "", "embedding", &arena, &call.embedding, err));
     QR_TRY(check_embedding(&call, err));
     const qr_rc rc = qr_request_write(request, add_in_tx, &call, err);
-    if (rc != QR_OK) {
-        json_decref(call.body);
-        return rc;
-    }
-    return qr_reply_with(reply, 201, call.body, err);
+    return qr_reply_made(reply, rc, 201, call.body, err);
 }
 
 /* ---- removing ---- */

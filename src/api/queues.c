@@ -110,11 +110,7 @@ static qr_rc change_pause(const struct qr_request *request, bool pause, struct q
     }
     qr_instance_ended_jobs(request->quire, change.ended);
     const qr_rc rc = qr_request_write(request, set_paused, &change, err);
-    if (rc != QR_OK) {
-        json_decref(change.body);
-        return rc;
-    }
-    return qr_reply_with(reply, 200, change.body, err);
+    return qr_reply_made(reply, rc, 200, change.body, err);
 }
 
 qr_rc qr_route_queues_pause(const struct qr_request *request, struct qr_reply *reply, qr_err *err)

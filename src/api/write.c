@@ -23,3 +23,12 @@ qr_rc qr_request_write(const struct qr_request *request, qr_tx_fn *fn, void *arg
     (void)QR_FAILPOINT_RC("request.after_commit", NULL);
     return QR_OK;
 }
+
+qr_rc qr_reply_made(struct qr_reply *reply, qr_rc rc, int status, json_t *body, qr_err *err)
+{
+    if (rc != QR_OK) {
+        json_decref(body);
+        return rc;
+    }
+    return qr_reply_with(reply, status, body, err);
+}
