@@ -21,17 +21,28 @@ static enum qr_right right_of_role(enum qr_role role)
     return (enum qr_right)(QR_RIGHT_KEY + role);
 }
 
+static const struct qr_right_info rights[] = {
+    [QR_RIGHT_UNSAID] = {"nobody", "what nobody has"},
+    [QR_RIGHT_OPEN] = {"open", "nothing"},
+    [QR_RIGHT_KEY] = {"key", "a key"},
+    [QR_RIGHT_VIEWER] = {"viewer", "the role viewer in the base"},
+    [QR_RIGHT_EDITOR] = {"editor", "the role editor in the base"},
+    [QR_RIGHT_OWNER] = {"owner", "the role owner of the base"},
+    [QR_RIGHT_ADMIN] = {"admin", "an admin key"},
+    [QR_RIGHT_LOCAL] = {"local", "the local owner, at the data folder's socket"},
+};
+
+const struct qr_right_info *qr_right_info(enum qr_right right)
+{
+    assert((size_t)right < QR_COUNT(rights));
+    return &rights[right];
+}
+
 /* ---- refusals ---- */
 
 static qr_rc refuse_role(enum qr_right needed, qr_err *err)
 {
-    static const char *const needs[] = {[QR_RIGHT_VIEWER] = "the role viewer in the base",
-                                        [QR_RIGHT_EDITOR] = "the role editor in the base",
-                                        [QR_RIGHT_OWNER] = "the role owner of the base",
-                                        [QR_RIGHT_ADMIN] = "an admin key",
-                                        [QR_RIGHT_LOCAL] = "the local owner, at the data folder's socket"};
-    assert((size_t)needed < QR_COUNT(needs) && needs[needed]);
-    return qr_fail(err, QR_CODE_FORBIDDEN, "this needs %s", needs[needed]);
+    return qr_fail(err, QR_CODE_FORBIDDEN, "this needs %s", qr_right_info(needed)->needs);
 }
 
 static qr_rc refuse_stranger(bool has_authorization, qr_err *err)
@@ -246,6 +257,19 @@ struct naming {
     qr_uuid ids[NAMED_BASES_MAX];
 };
 
+static bool are_names(const json_t *list)
+{
+    const json_t *name;
+    size_t i;
+    json_array_foreach(list, i, name)
+    {
+        if (!json_is_string(name)) {
+            return false;
+        }
+    }
+    return json_is_array(list) && json_array_size(list) <= NAMED_BASES_MAX;
+}
+
 static qr_rc check_each(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct naming *naming = arg;
@@ -275,19 +299,12 @@ static qr_rc put_ids(struct naming *naming, qr_err *err)
 qr_rc qr_access_check_named(const struct qr_request *request, const struct qr_route *route, json_t *body, qr_err *err)
 {
     struct naming naming = {.request = request, .needed = route->needs, .list = json_object_get(body, "base_ids")};
-    const json_t *name;
-    size_t i;
     if (!qr_caller_is_member(&request->caller) || route->needs <= QR_RIGHT_KEY || !names_bases(route)) {
         return QR_OK;
     }
-    if (!json_is_array(naming.list) || json_array_size(naming.list) > NAMED_BASES_MAX) {
-        return qr_fail(err, QR_CODE_INVALID_VALUE, "base_ids is a list of ids or names of bases");
-    }
-    json_array_foreach(naming.list, i, name)
-    {
-        if (!json_is_string(name)) {
-            return qr_fail(err, QR_CODE_INVALID_VALUE, "base_ids is a list of ids or names of bases");
-        }
+    if (!are_names(naming.list)) {
+        return qr_fail(err, QR_CODE_INVALID_VALUE, "base_ids is a list of at most %d ids or names of bases",
+                       (int)NAMED_BASES_MAX);
     }
     QR_TRY(qr_db_read(request->quire->db, check_each, &naming, err));
     return put_ids(&naming, err);

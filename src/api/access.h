@@ -27,6 +27,12 @@ enum qr_right {
     QR_RIGHT_LOCAL, /* the local owner, who may name files and programs of this machine */
 };
 
+struct qr_right_info {
+    const char *name;  /* the word that people know */
+    const char *needs; /* what whoever lacks it is told: "this needs …" */
+};
+const struct qr_right_info *qr_right_info(enum qr_right right);
+
 enum { QR_KEY_NAME_BYTES_MAX = 200 }; /* as of bases: qr_check_name */
 
 struct qr_caller {

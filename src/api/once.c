@@ -20,10 +20,9 @@ struct once {
 
 /* ---- which request it is ---- */
 
-static bool applies(const struct qr_request *request, const struct qr_route *route)
+bool qr_once_is_for(const struct qr_route *route)
 {
-    return request->from->idempotency_key && strcmp(route->method, "POST") == 0 && route->fn != qr_route_keys_add &&
-           route->fn != qr_route_keys_rotate;
+    return strcmp(route->method, "POST") == 0 && route->fn != qr_route_keys_add && route->fn != qr_route_keys_rotate;
 }
 
 static qr_rc check_key(qr_str key, qr_err *err)
@@ -129,7 +128,7 @@ static qr_rc call_new(const struct qr_request *request, const struct qr_route *r
 
 qr_rc qr_once_call(const struct qr_request *request, const struct qr_route *route, struct qr_reply *reply, qr_err *err)
 {
-    if (!applies(request, route)) {
+    if (!request->from->idempotency_key || !qr_once_is_for(route)) {
         return route->fn(request, reply, err);
     }
     QR_CLEANUP(qr_arena_done) struct qr_arena arena;

@@ -1,6 +1,8 @@
 /* GET /openapi.json: the router's table as OpenAPI 3.1. Nothing of a route is said here that is not in a table. */
 #include "api/openapi.h"
 
+#include "api/once.h"
+
 #include <ctype.h>
 #include <stdio.h>
 
@@ -113,10 +115,9 @@ static bool add_answers(const char *answers, json_t *responses)
         const qr_str answer = qr_str_split(&rest, ' ');
         snprintf(status, sizeof status, "%.*s", STATUS_LEN, answer.ptr);
         snprintf(type, sizeof type, "%.*s", (int)answer.len - STATUS_LEN - 1, answer.ptr + STATUS_LEN + 1);
-        ok = ok &&
-             put(responses, status,
-                 json_pack("{s:s, s:o}", "description", status[1] == '0' && status[2] == '2' ? "Accepted." : "Done.",
-                           "content", answer_content(type)));
+        ok = ok && put(responses, status,
+                       json_pack("{s:s, s:o}", "description", strcmp(status, "202") == 0 ? "Accepted." : "Done.",
+                                 "content", answer_content(type)));
     }
     return ok;
 }
@@ -186,8 +187,7 @@ static bool add_refusals(const struct qr_route *route, const struct qr_operation
            (!strchr(route->pattern, '{') || add_codes(route, "not_found", responses)) &&
            (!takes_values || add_codes(route, "invalid_value", responses)) &&
            (strcmp(route->method, "GET") == 0 || add_codes(route, "unsupported_media_type cross_site", responses)) &&
-           (strcmp(route->method, "POST") != 0 ||
-            add_codes(route, "idempotency_mismatch idempotency_pending", responses)) &&
+           (!qr_once_is_for(route) || add_codes(route, "idempotency_mismatch idempotency_pending", responses)) &&
            (!operation || add_codes(route, operation->codes, responses)) &&
            add_codes(route,
                      "payload_too_large foreign_host rate_limited internal unavailable shutting_down timeout disk_full "
@@ -214,15 +214,8 @@ static json_t *sorted_by_status(const json_t *responses)
 
 static json_t *description_json(const struct qr_route *route)
 {
-    static const char *const needs[] = {[QR_RIGHT_UNSAID] = "Nobody may.",
-                                        [QR_RIGHT_OPEN] = "Open to all.",
-                                        [QR_RIGHT_KEY] = "Needs a key.",
-                                        [QR_RIGHT_VIEWER] = "Needs the role viewer in the base.",
-                                        [QR_RIGHT_EDITOR] = "Needs the role editor in the base.",
-                                        [QR_RIGHT_OWNER] = "Needs the role owner of the base.",
-                                        [QR_RIGHT_ADMIN] = "Needs an admin key.",
-                                        [QR_RIGHT_LOCAL] = "Needs the local owner."};
-    return json_sprintf("%s %s", route->doc, needs[route->needs]);
+    return route->needs == QR_RIGHT_OPEN ? json_sprintf("%s Open to all.", route->doc)
+                                         : json_sprintf("%s Needs %s.", route->doc, qr_right_info(route->needs)->needs);
 }
 
 static json_t *operation_json(const struct qr_route *route, const json_t *schemas)
@@ -234,7 +227,7 @@ static json_t *operation_json(const struct qr_route *route, const json_t *schema
     QR_JSON *json = json_pack("{s:s, s:s, s:o, s:[s], s:s, s:o, s:o, s:o}", "operationId",
                               operation ? operation->id : route->pattern, "summary", route->doc, "description",
                               description_json(route), "tags", operation ? operation->tag : "Server", "x-quire-role",
-                              qr_right_name(route->needs), "parameters", parameters_json(route), "responses",
+                              qr_right_info(route->needs)->name, "parameters", parameters_json(route), "responses",
                               sorted_by_status(responses), "security",
                               route->needs <= QR_RIGHT_OPEN ? json_array() : json_pack("[{s:[]}]", "key"));
     if (ok && operation && (operation->body || route->takes == QR_BODY_FILES)) {

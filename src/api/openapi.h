@@ -35,8 +35,6 @@ const struct qr_parameter *qr_path_parameter(const struct qr_route *route, qr_st
 const struct qr_parameter *qr_query_parameter(const struct qr_route *route, qr_str name);
 /* The headers that this route looks at; they follow one another. */
 const struct qr_parameter *qr_header_parameters(const struct qr_route *route, size_t *ret_count);
-/* The right that a route needs, as the word that people know. */
-const char *qr_right_name(enum qr_right right);
 
 /* The whole description; NULL when out of memory. */
 json_t *qr_openapi_json(void);

@@ -1,6 +1,8 @@
 /* What each route takes and gives: one row a handler. A test fails for a route that has none. */
 #include "api/openapi.h"
 
+#include "api/once.h"
+
 /* clang-format off */
 const struct qr_operation qr_operations[] = {
     {qr_route_bases_list, "listBases", "Bases", NULL, "200:BasePage", "invalid_value"},
@@ -164,18 +166,9 @@ const struct qr_parameter *qr_header_parameters(const struct qr_route *route, si
             ++*ret_count;
         }
     }
-    if (!first && strcmp(route->method, "POST") == 0) {
+    if (!first && qr_once_is_for(route)) {
         *ret_count = 1;
         return &idempotency_key;
     }
     return first;
-}
-
-const char *qr_right_name(enum qr_right right)
-{
-    static const char *const names[] = {
-        [QR_RIGHT_UNSAID] = "nobody", [QR_RIGHT_OPEN] = "open",     [QR_RIGHT_KEY] = "key",
-        [QR_RIGHT_VIEWER] = "viewer", [QR_RIGHT_EDITOR] = "editor", [QR_RIGHT_OWNER] = "owner",
-        [QR_RIGHT_ADMIN] = "admin",   [QR_RIGHT_LOCAL] = "local"};
-    return names[right];
 }

@@ -75,6 +75,18 @@ QR_TEST(nothing_is_said_twice)
     QR_CHECK_INT(qr_route_count, qr_operation_count);
 }
 
+QR_TEST(a_key_against_repetition_is_offered_where_it_counts) /* HTTP-5 */
+{
+    for (size_t i = 0; i < qr_route_count; i++) {
+        size_t count;
+        const struct qr_parameter *headers = qr_header_parameters(&qr_routes[i], &count);
+        const bool is_offered = count == 1 && strcmp(headers->name, "Idempotency-Key") == 0;
+        const bool has_secret = qr_routes[i].fn == qr_route_keys_add || qr_routes[i].fn == qr_route_keys_rotate;
+        qr_test_set_context("%s %s", qr_routes[i].method, qr_routes[i].pattern);
+        QR_CHECK_INT(strcmp(qr_routes[i].method, "POST") == 0 && !has_secret, is_offered);
+    }
+}
+
 /* Each $ref of the text names a schema, and each schema is named. */
 QR_TEST(every_schema_is_there_and_used)
 {
