@@ -25,6 +25,15 @@ json_t *mcp_get(const json_t *object, const char *name)
     return value ? value : json_null();
 }
 
+bool mcp_add_members(json_t *object, const json_t *from, const char *const *names, size_t count)
+{
+    bool ok = object != NULL;
+    for (size_t i = 0; ok && i < count; i++) {
+        ok = json_object_set(object, names[i], mcp_get(from, names[i])) == 0;
+    }
+    return ok;
+}
+
 void mcp_add_path(const struct mcp_call *call, struct qr_buf *target, const char *rest)
 {
     const char *base = mcp_text(call->args, "base"), *item = mcp_text(call->args, "item");
@@ -38,6 +47,16 @@ void mcp_add_path(const struct mcp_call *call, struct qr_buf *target, const char
 }
 
 /* ---- requests ---- */
+
+struct quire_request mcp_request_of(const struct quire_request *from, const char *method, const char *target)
+{
+    return (struct quire_request){.method = method,
+                                  .target = target,
+                                  .is_local_owner = from->is_local_owner,
+                                  .authorization = from->authorization,
+                                  .remote_address = from->remote_address,
+                                  .request_id = from->request_id};
+}
 
 qr_rc quire_mcp_ask_here(void *arg, const struct quire_request *request, int *ret_status, json_t **ret_answer,
                          qr_err *err)
@@ -60,17 +79,9 @@ qr_rc mcp_ask(const struct mcp_call *call, const char *method, const struct qr_b
     if (body) {
         QR_TRY(qr_json_write(body, &text, err));
     }
-    /* who asks, and nothing of what their own request was about */
-    const struct quire_request request = {
-        .method = method,
-        .target = qr_buf_str(target).ptr,
-        .body = body ? text.data : NULL,
-        .body_size = text.len,
-        .is_local_owner = call->from->is_local_owner,
-        .authorization = call->from->authorization,
-        .remote_address = call->from->remote_address,
-        .request_id = call->from->request_id,
-    };
+    struct quire_request request = mcp_request_of(call->from, method, qr_buf_str(target).ptr);
+    request.body = body ? text.data : NULL;
+    request.body_size = text.len;
     QR_TRY(call->mcp->ask(call->mcp->arg, &request, &status, &answer, err));
     if (status >= 400) {
         return qr_json_read_error(answer, err);

@@ -31,18 +31,16 @@ extern const struct mcp_tool mcp_tool_search, mcp_tool_read, mcp_tool_list, mcp_
 #define MCP_MAX_TOKENS_MIN     200
 #define MCP_TEXT_OF(value)     MCP_TEXT_OF_(value)
 #define MCP_TEXT_OF_(value)    #value
+/* clang-format off */
 #define MCP_MAX_TOKENS_SCHEMA                                                                                          \
-    "\"max_tokens\":{\"type\":\"integer\",\"minimum\":" MCP_TEXT_OF(                                                   \
-        MCP_MAX_TOKENS_MIN) ",\"maximum\":100000,\"default\":" MCP_TEXT_OF(MCP_MAX_TOKENS_DEFAULT) ",\"description\":" \
-                                                                                                   "\"The whole "      \
-                                                                                                   "result costs at "  \
-                                                                                                   "most this many "   \
-                                                                                                   "tokens. "          \
-                                                                                                   "Everything is in " \
-                                                                                                   "it "               \
-                                                                                                   "twice, as text "   \
-                                                                                                   "and "              \
-                                                                                                   "structured.\"}"
+    "\"max_tokens\":{\"type\":\"integer\",\"minimum\":" MCP_TEXT_OF(MCP_MAX_TOKENS_MIN)                                  \
+    ",\"maximum\":100000,\"default\":" MCP_TEXT_OF(MCP_MAX_TOKENS_DEFAULT)                                             \
+    ",\"description\":\"The whole result costs at most this many tokens. Everything is in it twice, as text and "       \
+    "structured.\"}"
+/* What every schema begins with: an object, whose properties follow. */
+#define MCP_SCHEMA_BEGIN                                                                                               \
+    "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
+/* clang-format on */
 
 /* ---- schema.c ---- */
 
@@ -51,6 +49,8 @@ qr_rc mcp_check_args(const char *input_schema, const json_t *args, qr_err *err);
 
 /* ---- ask.c ---- */
 
+/* Of whoever asks, and nothing of what their own request is about. */
+struct quire_request mcp_request_of(const struct quire_request *from, const char *method, const char *target);
 /* A request of whoever asks. A refusal becomes the error that it names. `body` may be NULL. */
 qr_rc mcp_ask(const struct mcp_call *call, const char *method, const struct qr_buf *target, const json_t *body,
               json_t **ret_answer, qr_err *err);
@@ -62,6 +62,8 @@ const char *mcp_text(const json_t *object, const char *name);
 json_int_t mcp_number(const json_t *object, const char *name, json_int_t otherwise);
 /* The member as it is, null where there is none; borrowed. */
 json_t *mcp_get(const json_t *object, const char *name);
+/* Adds these members of `from`, null where there is none; false when out of memory. */
+bool mcp_add_members(json_t *object, const json_t *from, const char *const *names, size_t count);
 qr_rc mcp_out_of_memory(qr_err *err);
 
 /* ---- budget.c ---- */

@@ -66,12 +66,7 @@ static bool is_json(const char *content_type)
 /* Whoever may not even list bases is not told what there is; clients look for the status, not into the answer of a tool. */
 static bool is_unauthorized(const struct quire_mcp *mcp, const struct quire_request *from)
 {
-    const struct quire_request request = {.method = "GET",
-                                          .target = "/api/v1/bases?limit=1",
-                                          .is_local_owner = from->is_local_owner,
-                                          .authorization = from->authorization,
-                                          .remote_address = from->remote_address,
-                                          .request_id = from->request_id};
+    const struct quire_request request = mcp_request_of(from, "GET", "/api/v1/bases?limit=1");
     QR_JSON *answer = NULL;
     int status = 0;
     return !from->is_local_owner && mcp->ask(mcp->arg, &request, &status, &answer, NULL) == QR_OK && status == 401;

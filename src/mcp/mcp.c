@@ -21,13 +21,11 @@ static const char modern_version[] = "2026-07-28";
 /* Newest first; of a version that we do not know, the first is offered. */
 static const char *const older_versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
-static const char instructions[] = "Quire holds knowledge bases: folders, files, notes and web pages that can be "
-                                   "searched. Begin with quire_search; it "
-                                   "answers with passages and where each one is (base_id, item_id, lines, bytes, uri), "
-                                   "which you can cite. quire_read shows "
-                                   "more of an item around a passage. quire_list shows bases and what is in them. "
-                                   "quire_add takes notes, URLs and paths; "
-                                   "what was added can be found once quire_status says completed.";
+static const char instructions[] =
+    "Quire holds knowledge bases: folders, files, notes and web pages that can be searched. Begin with quire_search; "
+    "it answers with passages and where each one is (base_id, item_id, lines, bytes, uri), which you can cite. "
+    "quire_read shows more of an item around a passage. quire_list shows bases and what is in them. quire_add takes "
+    "notes, URLs and paths; what was added can be found once quire_status says completed.";
 
 struct message {
     const struct quire_mcp *mcp;

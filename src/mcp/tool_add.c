@@ -81,48 +81,40 @@ static qr_rc run(const struct mcp_call *call, json_t **ret_result, qr_err *err)
     QR_TRY(make_body(call->args, &body, err));
     QR_TRY(send(call, body, &answer, err));
     const json_t *item = json_array_get(json_object_get(answer, "items"), 0);
-    QR_JSON *structured = json_pack(
-        "{s:O, s:O, s:O, s:O, s:O, s:O, s:s}", "base_id", mcp_get(item, "base_id"), "item_id", mcp_get(item, "id"),
-        "status", mcp_get(item, "status"), "result", mcp_get(item, "result"), "type", mcp_get(item, "type"), "name",
-        mcp_get(item, "name"), "note",
-        "It is worked on in the background. Call quire_status with this base_id and item_id; once it says completed, "
-        "quire_search finds it.");
+    QR_JSON *structured =
+        json_pack("{s:O, s:O, s:O, s:O, s:O, s:O, s:s}", "base_id", mcp_get(item, "base_id"), "item_id",
+                  mcp_get(item, "id"), "status", mcp_get(item, "status"), "result", mcp_get(item, "result"), "type",
+                  mcp_get(item, "type"), "name", mcp_get(item, "name"), "note",
+                  "It is worked on in the background. Call quire_status with this base_id and item_id; once it says "
+                  "completed, quire_search finds it.");
     return mcp_fit_texts(call, structured, ret_result, err);
 }
 
 const struct mcp_tool mcp_tool_add = {
     .name = "quire_add",
     .title = "Add a note, page, file or folder",
-    .description = "Adds one thing to a knowledge base so that it can be searched: text (kept as a note), url (a web "
-                   "page), path (a file) "
-                   "or folder (with everything in it). Paths are absolute, on the machine where Quire runs, and may be "
-                   "refused there. "
-                   "Returns at once; quire_status tells when it can be searched. A url, path or folder that is there "
-                   "already is looked "
-                   "at again instead of being added twice; text is added each time.",
+    .description =
+        "Adds one thing to a knowledge base so that it can be searched: text (kept as a note), url (a web page), path "
+        "(a file) or folder (with everything in it). Paths are absolute, on the machine where Quire runs, and may be "
+        "refused there. Returns at once; quire_status tells when it can be searched. A url, path or folder that is "
+        "there already is looked at again instead of being added twice; text is added each time.",
     .is_open_world = true,
-    .input_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of the base. Left out: the base "
-        "named "
-        "default, which is made when it is missing.\"},"
-        "\"text\":{\"type\":\"string\",\"minLength\":1,\"description\":\"The content of a note; Markdown is "
-        "understood.\"},"
-        "\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":1000,\"description\":\"The note's name, by which "
-        "it is "
-        "cited.\"},"
-        "\"url\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":8192},"
-        "\"path\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4096,\"description\":\"Absolute path of a "
-        "file.\"},"
-        "\"folder\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4096,\"description\":\"Absolute path of a "
-        "folder.\"},"
-        "\"attributes\":{\"type\":\"object\",\"description\":\"Anything to keep with it, as in {\\\"topic\\\": "
-        "\\\"garden\\\"}.\"}," MCP_MAX_TOKENS_SCHEMA "},\"additionalProperties\":false}",
-    .output_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"base_id\":{\"type\":\"string\"},\"item_id\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},"
-        "\"type\":{\"type\":\"string\"},\"status\":{\"type\":\"string\"},\"result\":{\"type\":\"string\",\"enum\":"
-        "[\"created\",\"skipped\",\"updated\"]},\"note\":{\"type\":\"string\"}},"
-        "\"required\":[\"base_id\",\"item_id\",\"status\",\"result\"]}",
+    .input_schema = MCP_SCHEMA_BEGIN
+    "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of the base. Left out: the base named "
+    "default, which is made when it is missing.\"},"
+    "\"text\":{\"type\":\"string\",\"minLength\":1,\"description\":\"The content of a note; Markdown is understood.\"},"
+    "\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":1000,\"description\":\"The note's name, by which it "
+    "is cited.\"},"
+    "\"url\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":8192},"
+    "\"path\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4096,\"description\":\"Absolute path of a file.\"},"
+    "\"folder\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":4096,\"description\":\"Absolute path of a "
+    "folder.\"},"
+    "\"attributes\":{\"type\":\"object\",\"description\":\"Anything to keep with it, as in {\\\"topic\\\": "
+    "\\\"garden\\\"}.\"}," MCP_MAX_TOKENS_SCHEMA "},\"additionalProperties\":false}",
+    .output_schema = MCP_SCHEMA_BEGIN
+    "\"base_id\":{\"type\":\"string\"},\"item_id\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},"
+    "\"type\":{\"type\":\"string\"},\"status\":{\"type\":\"string\"},\"result\":{\"type\":\"string\",\"enum\":"
+    "[\"created\",\"skipped\",\"updated\"]},\"note\":{\"type\":\"string\"}},"
+    "\"required\":[\"base_id\",\"item_id\",\"status\",\"result\"]}",
     .fn = run,
 };

@@ -21,20 +21,17 @@ const struct mcp_tool mcp_tool_delete = {
     .name = "quire_delete",
     .title = "Delete items",
     .description = "Deletes items of a base for good, with everything in them: of a folder all of its files. The "
-                   "user's own files on disk "
-                   "stay; notes are lost. Ask the user before, unless they told you to.",
+                   "user's own files on disk stay; notes are lost. Ask the user before, unless they told you to.",
     .is_destructive = true,
     .is_idempotent = true,
-    .input_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of the base.\"},"
-        "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1,\"maxItems\":50,"
-        "\"description\":\"Ids of the items, whole.\"}," MCP_MAX_TOKENS_SCHEMA
-        "},\"required\":[\"base\",\"items\"],\"additionalProperties\":false}",
-    .output_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"count\":{\"type\":\"integer\"},\"accepted\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
-        "\"skipped\":{\"type\":\"array\"},\"note\":{\"type\":\"string\"}},"
-        "\"required\":[\"count\"]}",
+    .input_schema = MCP_SCHEMA_BEGIN
+    "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of the base.\"},"
+    "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1,\"maxItems\":50,"
+    "\"description\":\"Ids of the items, whole.\"}," MCP_MAX_TOKENS_SCHEMA
+    "},\"required\":[\"base\",\"items\"],\"additionalProperties\":false}",
+    .output_schema = MCP_SCHEMA_BEGIN
+    "\"count\":{\"type\":\"integer\"},\"accepted\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+    "\"skipped\":{\"type\":\"array\"},\"note\":{\"type\":\"string\"}},"
+    "\"required\":[\"count\"]}",
     .fn = run,
 };

@@ -4,7 +4,6 @@
 enum { ENTRIES_DEFAULT = 50 };
 
 struct list {
-    const struct mcp_call *call;
     const char *kind; /* "bases" or "items" */
     const json_t *data, *next_cursor;
 };
@@ -45,13 +44,9 @@ static json_t *entry_json(const struct list *list, const json_t *entry)
                                           "status", "size_bytes", "counts", "updated_at"};
     const bool is_base = strcmp(list->kind, "bases") == 0;
     QR_JSON *json = json_object();
-    for (size_t i = 0; i < (is_base ? QR_COUNT(of_base) : QR_COUNT(of_item)); i++) {
-        const char *member = is_base ? of_base[i] : of_item[i];
-        if (json_object_set(json, member, mcp_get(entry, member)) != 0) {
-            return NULL;
-        }
-    }
-    return json_incref(json);
+    const bool ok = is_base ? mcp_add_members(json, entry, of_base, QR_COUNT(of_base))
+                            : mcp_add_members(json, entry, of_item, QR_COUNT(of_item));
+    return ok ? json_incref(json) : NULL;
 }
 
 static json_t *page_json(const struct list *list, json_t *entries)
@@ -91,8 +86,7 @@ static qr_rc run(const struct mcp_call *call, json_t **ret_result, qr_err *err)
         QR_JSON *answer = NULL;
         QR_JSON *result = NULL;
         QR_TRY(fetch(call, limit, &answer, err));
-        struct list list = {.call = call,
-                            .kind = mcp_text(call->args, "base") ? "items" : "bases",
+        struct list list = {.kind = mcp_text(call->args, "base") ? "items" : "bases",
                             .data = json_object_get(answer, "data"),
                             .next_cursor = mcp_get(answer, "next_cursor")};
         const size_t size = json_array_size(list.data);
@@ -120,34 +114,29 @@ const struct mcp_tool mcp_tool_list = {
         "folder. Use it to learn names and ids; to find something by its content use quire_search.",
     .is_read_only = true,
     .is_idempotent = true,
-    .input_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of a base. Left out: the bases "
-        "themselves.\"},"
-        "\"folder\":{\"type\":\"string\",\"minLength\":1,\"description\":\"The id of an item of type directory: what "
-        "is "
-        "directly in it. Left out: what was added to the base itself.\"},"
-        "\"recursive\":{\"type\":\"boolean\",\"default\":false,\"description\":\"true: all items of the base, at any "
-        "depth.\"},"
-        "\"q\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Only items with this in their name.\"},"
-        "\"status\":{\"type\":\"string\",\"enum\":[\"idle\",\"preparing\",\"processing\",\"completed\",\"failed\"],"
-        "\"description\":\"Only items in this state.\"},"
-        "\"type\":{\"type\":\"string\",\"enum\":[\"directory\",\"file\",\"note\",\"url\"]},"
-        "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":200,\"default\":50},"
-        "\"cursor\":{\"type\":\"string\",\"minLength\":1,\"description\":\"next_cursor of the call before; everything "
-        "else "
-        "as in that call.\"}," MCP_MAX_TOKENS_SCHEMA "},\"additionalProperties\":false}",
-    .output_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"bases\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"},"
-        "\"name\":{\"type\":\"string\"},\"status\":{\"type\":\"string\"}},\"required\":[\"id\",\"name\",\"status\"]}},"
-        "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"},"
-        "\"name\":{\"type\":\"string\"},\"type\":{\"type\":\"string\"},\"parent_id\":{\"type\":[\"string\",\"null\"]},"
-        "\"status\":{\"type\":\"string\"},\"size_bytes\":{\"type\":[\"integer\",\"null\"]},"
-        "\"counts\":{\"type\":[\"object\",\"null\"],\"description\":\"Of a folder: how many items are directly in it, "
-        "by "
-        "state.\"},\"updated_at\":{\"type\":\"string\"}},\"required\":[\"id\",\"name\",\"type\",\"status\"]}},"
-        "\"next_cursor\":{\"type\":[\"string\",\"null\"]},\"note\":{\"type\":[\"string\",\"null\"]}},"
-        "\"required\":[\"next_cursor\",\"note\"]}",
+    .input_schema = MCP_SCHEMA_BEGIN
+    "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of a base. Left out: the bases "
+    "themselves.\"},"
+    "\"folder\":{\"type\":\"string\",\"minLength\":1,\"description\":\"The id of an item of type directory: what is "
+    "directly in it. Left out: what was added to the base itself.\"},"
+    "\"recursive\":{\"type\":\"boolean\",\"default\":false,\"description\":\"true: all items of the base, at any "
+    "depth.\"},"
+    "\"q\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Only items with this in their name.\"},"
+    "\"status\":{\"type\":\"string\",\"enum\":[\"idle\",\"preparing\",\"processing\",\"completed\",\"failed\"],"
+    "\"description\":\"Only items in this state.\"},"
+    "\"type\":{\"type\":\"string\",\"enum\":[\"directory\",\"file\",\"note\",\"url\"]},"
+    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":200,\"default\":50},"
+    "\"cursor\":{\"type\":\"string\",\"minLength\":1,\"description\":\"next_cursor of the call before; everything else "
+    "as in that call.\"}," MCP_MAX_TOKENS_SCHEMA "},\"additionalProperties\":false}",
+    .output_schema = MCP_SCHEMA_BEGIN
+    "\"bases\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"},"
+    "\"name\":{\"type\":\"string\"},\"status\":{\"type\":\"string\"}},\"required\":[\"id\",\"name\",\"status\"]}},"
+    "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"},"
+    "\"name\":{\"type\":\"string\"},\"type\":{\"type\":\"string\"},\"parent_id\":{\"type\":[\"string\",\"null\"]},"
+    "\"status\":{\"type\":\"string\"},\"size_bytes\":{\"type\":[\"integer\",\"null\"]},"
+    "\"counts\":{\"type\":[\"object\",\"null\"],\"description\":\"Of a folder: how many items are directly in it, by "
+    "state.\"},\"updated_at\":{\"type\":\"string\"}},\"required\":[\"id\",\"name\",\"type\",\"status\"]}},"
+    "\"next_cursor\":{\"type\":[\"string\",\"null\"]},\"note\":{\"type\":[\"string\",\"null\"]}},"
+    "\"required\":[\"next_cursor\",\"note\"]}",
     .fn = run,
 };

@@ -353,35 +353,30 @@ const struct mcp_tool mcp_tool_read = {
     .name = "quire_read",
     .title = "Read an item",
     .description = "Shows the text of an item: from the beginning, or a part by bytes (offset, length), lines "
-                   "(line_start, line_end), "
-                   "page or heading. After quire_search, give base = base_id, item = item_id and offset = start of a "
-                   "hit, a little less "
-                   "to see what comes before. What is longer than max_tokens is cut at a line, and next_offset says "
-                   "where to go on.",
+                   "(line_start, line_end), page or heading. After quire_search, give base = base_id, item = item_id "
+                   "and offset = start of a hit, a little less to see what comes before. What is longer than "
+                   "max_tokens is cut at a line, and next_offset says where to go on.",
     .is_read_only = true,
     .is_idempotent = true,
-    .input_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of the base.\"},"
-        "\"item\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Id of the item.\"},"
-        "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":1000000000000,\"description\":\"The first byte.\"},"
-        "\"length\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000000000000,\"description\":\"At most so many "
-        "bytes.\"},"
-        "\"line_start\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"The first line; they count from 1.\"},"
-        "\"line_end\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"The last line.\"},"
-        "\"page\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"Of a document that has pages.\"},"
-        "\"heading\":{\"type\":\"string\",\"minLength\":1,\"description\":\"The section below the first heading that "
-        "has "
-        "these words.\"}," MCP_MAX_TOKENS_SCHEMA "},\"required\":[\"base\",\"item\"],\"additionalProperties\":false}",
-    .output_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"base_id\":{\"type\":\"string\"},\"item_id\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},"
-        "\"source\":{\"type\":[\"string\",\"null\"]},\"text\":{\"type\":\"string\"},\"start\":{\"type\":\"integer\"},"
-        "\"end\":{\"type\":\"integer\"},\"line_start\":{\"type\":\"integer\"},\"line_end\":{\"type\":\"integer\"},"
-        "\"size_bytes\":{\"type\":\"integer\",\"description\":\"Of the whole text.\"},"
-        "\"generation\":{\"type\":\"integer\"},\"next_offset\":{\"type\":[\"integer\",\"null\"]},"
-        "\"note\":{\"type\":[\"string\",\"null\"]}},"
-        "\"required\":[\"base_id\",\"item_id\",\"name\",\"text\",\"start\",\"end\",\"line_start\",\"line_end\","
-        "\"size_bytes\",\"next_offset\",\"note\"]}",
+    .input_schema = MCP_SCHEMA_BEGIN
+    "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of the base.\"},"
+    "\"item\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Id of the item.\"},"
+    "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":1000000000000,\"description\":\"The first byte.\"},"
+    "\"length\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000000000000,\"description\":\"At most so many "
+    "bytes.\"},"
+    "\"line_start\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"The first line; they count from 1.\"},"
+    "\"line_end\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"The last line.\"},"
+    "\"page\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"Of a document that has pages.\"},"
+    "\"heading\":{\"type\":\"string\",\"minLength\":1,\"description\":\"The section below the first heading that has "
+    "these words.\"}," MCP_MAX_TOKENS_SCHEMA "},\"required\":[\"base\",\"item\"],\"additionalProperties\":false}",
+    .output_schema = MCP_SCHEMA_BEGIN
+    "\"base_id\":{\"type\":\"string\"},\"item_id\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},"
+    "\"source\":{\"type\":[\"string\",\"null\"]},\"text\":{\"type\":\"string\"},\"start\":{\"type\":\"integer\"},"
+    "\"end\":{\"type\":\"integer\"},\"line_start\":{\"type\":\"integer\"},\"line_end\":{\"type\":\"integer\"},"
+    "\"size_bytes\":{\"type\":\"integer\",\"description\":\"Of the whole text.\"},"
+    "\"generation\":{\"type\":\"integer\"},\"next_offset\":{\"type\":[\"integer\",\"null\"]},"
+    "\"note\":{\"type\":[\"string\",\"null\"]}},"
+    "\"required\":[\"base_id\",\"item_id\",\"name\",\"text\",\"start\",\"end\",\"line_start\",\"line_end\","
+    "\"size_bytes\",\"next_offset\",\"note\"]}",
     .fn = run,
 };

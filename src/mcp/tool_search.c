@@ -72,12 +72,7 @@ static json_t *hit_json(const json_t *hit)
     static const char *const members[] = {"rank", "score", "base_id",    "item_id",  "name",  "source", "heading",
                                           "page", "uri",   "line_start", "line_end", "start", "end",    "text"};
     QR_JSON *json = json_object();
-    for (size_t i = 0; i < QR_COUNT(members); i++) {
-        if (json_object_set(json, members[i], mcp_get(hit, members[i])) != 0) {
-            return NULL;
-        }
-    }
-    return json_incref(json);
+    return mcp_add_members(json, hit, members, QR_COUNT(members)) ? json_incref(json) : NULL;
 }
 
 static const char *note(const struct search *search, size_t next, size_t shown, size_t left)
@@ -178,54 +173,48 @@ static qr_rc run(const struct mcp_call *call, json_t **ret_result, qr_err *err)
 const struct mcp_tool mcp_tool_search = {
     .name = "quire_search",
     .title = "Search the knowledge bases",
-    .description =
-        "Finds passages in the user's documents by words and by meaning. Use it first whenever the answer may be in "
-        "their "
-        "files, notes or saved pages. Each hit has its text and its citation: name, heading, page, lines, uri, "
-        "base_id, "
-        "item_id, start and end (bytes). In the query, \"quoted words\" must occur, -word must not, path:docs/*.md and "
-        "title:word narrow it. To see more around a hit, call quire_read with its base_id, item_id and start.",
+    .description = "Finds passages in the user's documents by words and by meaning. Use it first whenever the answer "
+                   "may be in their files, notes or saved pages. Each hit has its text and its citation: name, "
+                   "heading, page, lines, uri, base_id, item_id, start and end (bytes). In the query, \"quoted words\" "
+                   "must occur, -word must not, path:docs/*.md and title:word narrow it. To see more around a hit, "
+                   "call quire_read with its base_id, item_id and start.",
     .is_read_only = true,
     .is_idempotent = true,
-    .input_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"query\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":131072,\"description\":\"What to look for, as a "
-        "person would type it.\"},"
-        "\"bases\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1,\"maxItems\":32,"
-        "\"description\":\"Names or ids of bases. Left out: all of them.\"},"
-        "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":50,\"default\":10,\"description\":\"At most so many "
-        "hits.\"},"
-        "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":99,\"default\":0,\"description\":\"Hits to pass "
-        "over: "
-        "next_offset of the call before.\"},"
-        "\"mode\":{\"type\":\"string\",\"enum\":[\"auto\",\"text\",\"vector\",\"hybrid\"],\"default\":\"auto\","
-        "\"description\":\"text: by words only. vector: by meaning only.\"},"
-        "\"context\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":10,\"default\":0,\"description\":\"So many "
-        "neighbouring pieces are shown with each hit.\"},"
-        "\"under\":{\"type\":\"string\",\"description\":\"The id of a folder or file: only in it. Needs one base in "
-        "bases.\"},"
-        "\"types\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"enum\":[\"directory\",\"file\",\"note\","
-        "\"url\"]},"
-        "\"description\":\"Only in items of these types.\"},"
-        "\"path\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":1000,\"description\":\"Only in items whose path "
-        "fits, "
-        "as in docs/*.md.\"}," MCP_MAX_TOKENS_SCHEMA "},\"required\":[\"query\"],\"additionalProperties\":false}",
-    .output_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"hits\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
-        "\"rank\":{\"type\":\"integer\"},\"score\":{\"type\":\"number\"},\"base_id\":{\"type\":\"string\"},"
-        "\"item_id\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},\"source\":{\"type\":[\"string\",\"null\"]},"
-        "\"heading\":{\"type\":\"string\"},\"page\":{\"type\":[\"integer\",\"null\"]},"
-        "\"uri\":{\"type\":[\"string\",\"null\"]},\"line_start\":{\"type\":\"integer\"},"
-        "\"line_end\":{\"type\":\"integer\"},\"start\":{\"type\":\"integer\"},\"end\":{\"type\":\"integer\"},"
-        "\"text\":{\"type\":\"string\"},\"is_cut\":{\"type\":\"boolean\",\"description\":\"The text is only the "
-        "beginning: quire_read shows the rest.\"}},"
-        "\"required\":[\"rank\",\"base_id\",\"item_id\",\"name\",\"heading\",\"page\",\"uri\",\"line_start\",\"line_"
-        "end\","
-        "\"start\",\"end\",\"text\"]}},"
-        "\"mode\":{\"type\":\"string\"},\"degraded\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"
-        "\"description\":\"What could not be done as asked: vector = by words only.\"},"
-        "\"next_offset\":{\"type\":[\"integer\",\"null\"]},\"note\":{\"type\":[\"string\",\"null\"]}},"
-        "\"required\":[\"hits\",\"mode\",\"degraded\",\"next_offset\",\"note\"]}",
+    .input_schema = MCP_SCHEMA_BEGIN
+    "\"query\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":131072,\"description\":\"What to look for, as a "
+    "person would type it.\"},"
+    "\"bases\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":1},\"minItems\":1,\"maxItems\":32,"
+    "\"description\":\"Names or ids of bases. Left out: all of them.\"},"
+    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":50,\"default\":10,\"description\":\"At most so many "
+    "hits.\"},"
+    "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":99,\"default\":0,\"description\":\"Hits to pass over: "
+    "next_offset of the call before.\"},"
+    "\"mode\":{\"type\":\"string\",\"enum\":[\"auto\",\"text\",\"vector\",\"hybrid\"],\"default\":\"auto\","
+    "\"description\":\"text: by words only. vector: by meaning only.\"},"
+    "\"context\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":10,\"default\":0,\"description\":\"So many "
+    "neighbouring pieces are shown with each hit.\"},"
+    "\"under\":{\"type\":\"string\",\"description\":\"The id of a folder or file: only in it. Needs one base in "
+    "bases.\"},"
+    "\"types\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"enum\":[\"directory\",\"file\",\"note\","
+    "\"url\"]},"
+    "\"description\":\"Only in items of these types.\"},"
+    "\"path\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":1000,\"description\":\"Only in items whose path fits, "
+    "as in docs/*.md.\"}," MCP_MAX_TOKENS_SCHEMA "},\"required\":[\"query\"],\"additionalProperties\":false}",
+    .output_schema = MCP_SCHEMA_BEGIN
+    "\"hits\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
+    "\"rank\":{\"type\":\"integer\"},\"score\":{\"type\":\"number\"},\"base_id\":{\"type\":\"string\"},"
+    "\"item_id\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},\"source\":{\"type\":[\"string\",\"null\"]},"
+    "\"heading\":{\"type\":\"string\"},\"page\":{\"type\":[\"integer\",\"null\"]},"
+    "\"uri\":{\"type\":[\"string\",\"null\"]},\"line_start\":{\"type\":\"integer\"},"
+    "\"line_end\":{\"type\":\"integer\"},\"start\":{\"type\":\"integer\"},\"end\":{\"type\":\"integer\"},"
+    "\"text\":{\"type\":\"string\"},\"is_cut\":{\"type\":\"boolean\",\"description\":\"The text is only the beginning: "
+    "quire_read shows the rest.\"}},"
+    "\"required\":[\"rank\",\"base_id\",\"item_id\",\"name\",\"heading\",\"page\",\"uri\",\"line_start\",\"line_"
+    "end\","
+    "\"start\",\"end\",\"text\"]}},"
+    "\"mode\":{\"type\":\"string\"},\"degraded\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"
+    "\"description\":\"What could not be done as asked: vector = by words only.\"},"
+    "\"next_offset\":{\"type\":[\"integer\",\"null\"]},\"note\":{\"type\":[\"string\",\"null\"]}},"
+    "\"required\":[\"hits\",\"mode\",\"degraded\",\"next_offset\",\"note\"]}",
     .fn = run,
 };

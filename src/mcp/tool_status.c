@@ -49,10 +49,8 @@ static qr_rc show_item(const struct mcp_call *call, json_t **ret_result, qr_err 
                                     "item_id", mcp_get(item, "id"), "status", mcp_get(item, "status"), "searchable",
                                     is_searchable, "error", reason_json(json_object_get(item, "error")), "note",
                                     item_note(item), "name", mcp_get(item, "name"), "type", mcp_get(item, "type"));
-    for (size_t i = 0; i < QR_COUNT(members); i++) {
-        if (json_object_set(structured, members[i], mcp_get(item, members[i])) != 0) {
-            return mcp_out_of_memory(err);
-        }
+    if (!mcp_add_members(structured, item, members, QR_COUNT(members))) {
+        return mcp_out_of_memory(err);
     }
     return mcp_fit_texts(call, structured, ret_result, err);
 }
@@ -130,30 +128,28 @@ static qr_rc run(const struct mcp_call *call, json_t **ret_result, qr_err *err)
 const struct mcp_tool mcp_tool_status = {
     .name = "quire_status",
     .title = "Status of a base or an item",
-    .description = "Says whether an item that was added can be searched yet, how far it is, and if it failed why and "
-                   "what to do. Without "
-                   "item: whether the base works, whether something is being worked on, and which items failed.",
+    .description =
+        "Says whether an item that was added can be searched yet, how far it is, and if it failed why and what to do. "
+        "Without item: whether the base works, whether something is being worked on, and which items failed.",
     .is_read_only = true,
     .is_idempotent = true,
-    .input_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of the base.\"},"
-        "\"item\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Id of the item.\"}," MCP_MAX_TOKENS_SCHEMA
-        "},\"required\":[\"base\"],\"additionalProperties\":false}",
-    .output_schema =
-        "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{"
-        "\"base_id\":{\"type\":\"string\"},\"item_id\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},"
-        "\"type\":{\"type\":\"string\"},\"source\":{\"type\":[\"string\",\"null\"]},\"status\":{\"type\":\"string\"},"
-        "\"searchable\":{\"type\":\"boolean\"},\"generation\":{\"type\":\"integer\"},"
-        "\"live_generation\":{\"type\":\"integer\"},\"enabled\":{\"type\":\"boolean\"},"
-        "\"progress\":{\"type\":[\"object\",\"null\"]},\"counts\":{\"type\":[\"object\",\"null\"]},"
-        "\"chunk_count\":{\"type\":\"integer\"},\"warnings\":{\"type\":\"array\"},"
-        "\"indexed_at\":{\"type\":[\"string\",\"null\"]},"
-        "\"error\":{\"type\":[\"object\",\"null\"],\"properties\":{\"code\":{\"type\":\"string\"},\"message\":{"
-        "\"type\":"
-        "\"string\"},\"next_step\":{\"type\":\"string\"}}},"
-        "\"working\":{\"type\":\"boolean\"},\"failed_items\":{\"type\":\"array\"},"
-        "\"model_build\":{\"type\":[\"object\",\"null\"]},\"circuits\":{\"type\":[\"array\",\"null\"]},"
-        "\"note\":{\"type\":\"string\"}},\"required\":[\"base_id\",\"status\"]}",
+    .input_schema = MCP_SCHEMA_BEGIN
+    "\"base\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Name or id of the base.\"},"
+    "\"item\":{\"type\":\"string\",\"minLength\":1,\"description\":\"Id of the item.\"}," MCP_MAX_TOKENS_SCHEMA
+    "},\"required\":[\"base\"],\"additionalProperties\":false}",
+    .output_schema = MCP_SCHEMA_BEGIN
+    "\"base_id\":{\"type\":\"string\"},\"item_id\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},"
+    "\"type\":{\"type\":\"string\"},\"source\":{\"type\":[\"string\",\"null\"]},\"status\":{\"type\":\"string\"},"
+    "\"searchable\":{\"type\":\"boolean\"},\"generation\":{\"type\":\"integer\"},"
+    "\"live_generation\":{\"type\":\"integer\"},\"enabled\":{\"type\":\"boolean\"},"
+    "\"progress\":{\"type\":[\"object\",\"null\"]},\"counts\":{\"type\":[\"object\",\"null\"]},"
+    "\"chunk_count\":{\"type\":\"integer\"},\"warnings\":{\"type\":\"array\"},"
+    "\"indexed_at\":{\"type\":[\"string\",\"null\"]},"
+    "\"error\":{\"type\":[\"object\",\"null\"],\"properties\":{\"code\":{\"type\":\"string\"},\"message\":{"
+    "\"type\":"
+    "\"string\"},\"next_step\":{\"type\":\"string\"}}},"
+    "\"working\":{\"type\":\"boolean\"},\"failed_items\":{\"type\":\"array\"},"
+    "\"model_build\":{\"type\":[\"object\",\"null\"]},\"circuits\":{\"type\":[\"array\",\"null\"]},"
+    "\"note\":{\"type\":\"string\"}},\"required\":[\"base_id\",\"status\"]}",
     .fn = run,
 };
