@@ -1,11 +1,5 @@
 /* Answers in pieces, on the port and on the socket, before a stand-in for the library. */
-#include "http/address.h"
-#include "http/port.h"
-#include "http/server.h"
-#include "support/stand_in.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include "support/front_fixture.h"
 
 static const struct quire_port_options usual = {
     .listen = "127.0.0.1:0",
@@ -17,35 +11,6 @@ static const struct quire_port_options usual = {
     .body_bytes_max = 1 << 20,
     .last_answers_ms = 600000, /* stopping would wait for so long */
 };
-
-static struct quire_port *start_with(const struct quire_port_options *options)
-{
-    struct quire_port *port;
-    qr_err err;
-    QR_CHECK_RC(QR_OK, quire_port_start(&library, options, &port, &err));
-    return port;
-}
-
-static int connect_port(const struct quire_port *port)
-{
-    const char *colon = strrchr(quire_port_url(port), ':');
-    const struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(colon + 1)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    QR_CHECK(fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0);
-    return fd;
-}
-
-static int connect_socket(const char *folder)
-{
-    struct qr_socket_address address;
-    qr_err err;
-    QR_CHECK_RC(QR_OK, qr_socket_address_init(&address, folder, QR_SOCKET_NAME, &err));
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    QR_CHECK(fd >= 0 && connect(fd, (const struct sockaddr *)&address.un, sizeof address.un) == 0);
-    qr_socket_address_done(&address);
-    return fd;
-}
 
 /* What comes until the text was among it. */
 static void receive_until(int fd, const char *text)
@@ -83,7 +48,7 @@ static void check_whole(int fd)
 
 QR_TEST(pieces_are_sent_as_one_whole) /* HTTP-9 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual);
     struct quire_server *server;
     qr_err err;
     QR_CHECK_RC(QR_OK, quire_server_start(&library, t->dir, &server, &err));
@@ -105,7 +70,7 @@ static void check_broken(int fd)
 
 QR_TEST(answer_that_breaks_is_not_taken_for_whole) /* HTTP-9 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual);
     struct quire_server *server;
     qr_err err;
     QR_CHECK_RC(QR_OK, quire_server_start(&library, t->dir, &server, &err));
@@ -124,7 +89,7 @@ static void *stop_port(void *port)
 
 QR_TEST(server_that_stops_sends_the_rest_of_what_has_an_end) /* HTTP-3 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual);
     const int fd = connect_port(port);
     struct qr_http_response response;
     send_bytes(fd, QR_STR("GET /pieces" HEADERS "\r\n"));
@@ -144,7 +109,7 @@ QR_TEST(event_reaches_all_who_wait_and_they_hold_up_nobody) /* EVENT-5 */
 {
     enum { CLIENTS = 50, EVENTS = 20 };
     int fds[CLIENTS];
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual);
     for (int i = 0; i < CLIENTS; i++) {
         fds[i] = open_feed(connect_port(port));
     }
@@ -168,7 +133,7 @@ QR_TEST(event_reaches_all_who_wait_and_they_hold_up_nobody) /* EVENT-5 */
 
 QR_TEST(event_that_wakes_while_the_last_one_is_read_is_not_lost) /* EVENT-5 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual);
     const int fd = connect_port(port);
     send_bytes(fd, QR_STR("GET /feed/late" HEADERS "\r\n"));
     receive_until(fd, "event 1\n");
@@ -180,7 +145,7 @@ QR_TEST(server_that_stops_ends_feeds_at_once) /* EVENT-5 */
 {
     enum { CLIENTS = 100 };
     int fds[CLIENTS];
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual);
     for (int i = 0; i < CLIENTS; i++) {
         fds[i] = connect_port(port);
         send_bytes(fds[i], QR_STR("GET /feed" HEADERS "\r\n"));
@@ -215,7 +180,7 @@ QR_TEST(clients_that_leave_leave_nothing) /* EVENT-5 */
 {
     enum { CLIENTS = 20 };
     int fds[CLIENTS];
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual);
     for (int i = 0; i < CLIENTS; i++) {
         fds[i] = open_feed(connect_port(port));
     }
@@ -232,7 +197,7 @@ QR_TEST(client_that_does_not_read_is_hung_up_on) /* EVENT-5 */
     struct quire_port_options options = usual;
     options.request_ms = 100;
     options.bytes_per_s_min = 1 << 20;
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     const int idle = open_feed(connect_port(port));
     const int fd = connect_port(port);
     send_bytes(fd, QR_STR("GET /feed/flood" HEADERS "\r\n"));
@@ -256,7 +221,7 @@ QR_TEST(feeds_are_limited_in_all_and_for_an_address) /* EVENT-5 */
 {
     struct quire_port_options options = usual;
     options.streams_max = 2;
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     const int a = open_feed(connect_port(port)), b = open_feed(connect_port(port));
     check_refused(connect_port(port), 503, "unavailable");
     close(a);
@@ -267,7 +232,7 @@ QR_TEST(feeds_are_limited_in_all_and_for_an_address) /* EVENT-5 */
     close(c);
     options = usual;
     options.address_streams_max = 1;
-    port = start_with(&options);
+    port = start_port(&options);
     const int d = open_feed(connect_port(port));
     check_refused(connect_port(port), 429, "rate_limited");
     quire_port_stop(port);
@@ -276,7 +241,7 @@ QR_TEST(feeds_are_limited_in_all_and_for_an_address) /* EVENT-5 */
 
 QR_TEST(head_of_a_feed_is_only_that)
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual);
     const int fd = connect_port(port);
     send_bytes(fd, QR_STR("HEAD /feed" HEADERS "\r\n"));
     receive_until(fd, "\r\n\r\n");

@@ -2,65 +2,16 @@
  * limits, and that stopping waits for what runs. */
 #include "http/guard.h"
 #include "http/gzip.h"
-#include "http/port.h"
 #include "http/visitors.h"
-#include "support/stand_in.h"
+#include "support/front_fixture.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 #include <zlib.h>
-
-static const struct quire_port_options usual = {
-    .listen = "127.0.0.1:0",
-    .hosts = "",
-    .threads = 4,
-    .connections_max = 1024,
-    .request_ms = 60000,
-    .bytes_per_s_min = 1024,
-    .body_bytes_max = 1 << 20,
-    .last_answers_ms = 2000,
-};
-
-static struct quire_port *start_with(const struct quire_port_options *options)
-{
-    struct quire_port *port;
-    qr_err err;
-    QR_CHECK_RC(QR_OK, quire_port_start(&library, options, &port, &err));
-    return port;
-}
-
-static struct sockaddr_in address_of(const struct quire_port *port)
-{
-    const char *colon = strrchr(quire_port_url(port), ':');
-    return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(colon + 1)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-}
-
-static int try_connect(const struct quire_port *port)
-{
-    const struct sockaddr_in address = address_of(port);
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    QR_CHECK(fd >= 0);
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static int connect_client(const struct quire_port *port)
-{
-    const int fd = try_connect(port);
-    QR_CHECK(fd >= 0);
-    return fd;
-}
 
 static void check_bytes(const struct quire_port *port, qr_str request, int status, const char *has)
 {
-    const int fd = connect_client(port);
+    const int fd = connect_port(port);
     send_bytes(fd, request);
     check_answer(fd, status, has);
     close(fd);
@@ -81,7 +32,7 @@ static bool is_closed(int fd)
 
 QR_TEST(request_is_handed_on_as_it_came)
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     check_request(port, "GET /a%20b/c?x=%41&y" HEADERS "\r\n", 200, "GET /a%20b/c?x=%41&y -");
     check_request(port, "POST /a" HEADERS "Content-Length: 7\r\n\r\n{\"a\":1}", 200, "POST /a {\"a\":1}");
     check_request(port, "POST /a" HEADERS "Transfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n", 200,
@@ -94,8 +45,8 @@ QR_TEST(request_is_handed_on_as_it_came)
 
 QR_TEST(connection_takes_one_request_after_another)
 {
-    struct quire_port *port = start_with(&usual);
-    const int fd = connect_client(port);
+    struct quire_port *port = start_port(&usual_port);
+    const int fd = connect_port(port);
     for (int i = 0; i < 100; i++) {
         send_bytes(fd, QR_STR("POST /a" HEADERS "Content-Length: 2\r\n\r\n{}"));
         check_answer(fd, 200, "POST /a {}");
@@ -116,14 +67,14 @@ static int recall(struct quire *quire, const struct quire_request *request, stru
 
 QR_TEST(an_answer_that_is_at_hand_waits_for_no_thread) /* T1 */
 {
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     options.recall = recall;
     options.threads = 1;
-    struct quire_port *port = start_with(&options);
-    const int waiting = connect_client(port);
+    struct quire_port *port = start_port(&options);
+    const int waiting = connect_port(port);
     send_bytes(waiting, QR_STR("GET /wait" HEADERS "\r\n"));
     wait_until_waiting(1); /* the only one there is */
-    const int fd = connect_client(port);
+    const int fd = connect_port(port);
     for (int i = 0; i < 3; i++) {
         send_bytes(fd, QR_STR("GET /known" HEADERS "\r\n"));
         check_answer(fd, 200, "KNOWN /known -");
@@ -141,8 +92,8 @@ QR_TEST(an_answer_that_is_at_hand_waits_for_no_thread) /* T1 */
 
 QR_TEST(files_are_handed_on_as_they_come)
 {
-    struct quire_port *port = start_with(&usual);
-    const int fd = connect_client(port);
+    struct quire_port *port = start_port(&usual_port);
+    const int fd = connect_port(port);
     send_bytes(fd, QR_STR("POST /stream" HEADERS "Content-Length: 41943040\r\n\r\n"));
     send_body(fd, 40 << 20);
     check_answer(fd, 202, "41943040 bytes in pieces");
@@ -154,9 +105,9 @@ QR_TEST(files_are_handed_on_as_they_come)
 
 QR_TEST(upload_whose_client_leaves_is_cancelled) /* HTTP-4 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     for (int i = 0; i < 10; i++) {
-        const int fd = connect_client(port);
+        const int fd = connect_port(port);
         send_bytes(fd, QR_STR("POST /stream" HEADERS "Content-Length: 41943040\r\n\r\n"));
         send_body(fd, 1 << 20);
         close(fd);
@@ -167,9 +118,9 @@ QR_TEST(upload_whose_client_leaves_is_cancelled) /* HTTP-4 */
 
 QR_TEST(body_beyond_the_limit_is_refused) /* HTTP-7 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     check_request(port, "POST /a" HEADERS "Content-Length: 1048577\r\n\r\n", 413, "payload_too_large");
-    const int fd = connect_client(port);
+    const int fd = connect_port(port);
     send_bytes(fd, QR_STR("POST /a" HEADERS "Transfer-Encoding: chunked\r\n\r\n100001\r\n"));
     send_body(fd, (1 << 20) + 1);
     send_bytes(fd, QR_STR("\r\n0\r\n\r\n"));
@@ -180,7 +131,7 @@ QR_TEST(body_beyond_the_limit_is_refused) /* HTTP-7 */
 
 static void check_body(const struct quire_port *port, const char *head, size_t size, int status, const char *has)
 {
-    const int fd = connect_client(port);
+    const int fd = connect_port(port);
     send_bytes(fd, qr_str_of(head));
     send_body(fd, size);
     check_answer(fd, status, has);
@@ -189,7 +140,7 @@ static void check_body(const struct quire_port *port, const char *head, size_t s
 
 QR_TEST(large_bodies_of_strangers_are_not_kept) /* HTTP-7 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     static const char large[] = "POST /a" HEADERS "Content-Length: 600000\r\n\r\n";
     check_body(port, large, 600000, 200, "600000 bytes");
     library.has_keys = true;
@@ -242,10 +193,10 @@ static const qr_str malformed[] = {
 
 QR_TEST(malformed_requests_are_refused_and_hung_up_on) /* HTTP-1 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     for (size_t i = 0; i < QR_COUNT(malformed); i++) {
         struct qr_http_response response;
-        const int fd = connect_client(port);
+        const int fd = connect_port(port);
         send_bytes(fd, malformed[i]);
         if (receive(fd, &response) && response.status / 100 != 4) {
             QR_FAIL("request %zu is answered with %d: %s", i, response.status, qr_buf_str(&response.body).ptr);
@@ -260,9 +211,9 @@ QR_TEST(malformed_requests_are_refused_and_hung_up_on) /* HTTP-1 */
 
 QR_TEST(foreign_hosts_and_other_sites_are_refused) /* HTTP-6 */
 {
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     options.hosts = "notes.example.org, other.example.org";
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     check_request(port, "GET /a HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421, "foreign_host");
     check_request(port, "GET /a HTTP/1.1\r\nHost: 127.0.0.1.evil.example\r\n\r\n", 421, "foreign_host");
     check_request(port, "GET /a HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n", 200, "GET /a");
@@ -285,7 +236,7 @@ QR_TEST(foreign_hosts_and_other_sites_are_refused) /* HTTP-6 */
 
 QR_TEST(without_a_key_only_this_machine_is_listened_to) /* HTTP-6 */
 {
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     struct quire_port *port = NULL;
     qr_err err;
     options.listen = "0.0.0.0:0";
@@ -296,7 +247,7 @@ QR_TEST(without_a_key_only_this_machine_is_listened_to) /* HTTP-6 */
     QR_CHECK_CODE(QR_CODE_INVALID_VALUE, quire_port_start(&library, &options, &port, &err));
     options.listen = "0.0.0.0:0";
     options.has_keys = true;
-    port = start_with(&options);
+    port = start_port(&options);
     check_request(port, "GET /a HTTP/1.1\r\nHost: any.example\r\n\r\n", 200, "GET /a"); /* a key is asked for anyway */
     options.listen = quire_port_url(port) + strlen("http://");
     struct quire_port *second = NULL;
@@ -309,14 +260,14 @@ QR_TEST(without_a_key_only_this_machine_is_listened_to) /* HTTP-6 */
 QR_TEST(half_a_request_and_a_long_call_hold_up_nobody)
 {
     enum { HALVES = 50, LONG = 3 };
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     int halves[HALVES], waiting[LONG];
     for (int i = 0; i < HALVES; i++) {
-        halves[i] = connect_client(port);
+        halves[i] = connect_port(port);
         send_bytes(halves[i], i % 2 ? QR_STR("GET /a HT") : QR_STR("POST /a" HEADERS "Content-Length: 9\r\n\r\n{"));
     }
     for (int i = 0; i < LONG; i++) {
-        waiting[i] = connect_client(port);
+        waiting[i] = connect_port(port);
         send_bytes(waiting[i], QR_STR("GET /wait" HEADERS "\r\n"));
     }
     wait_until_waiting(LONG);
@@ -334,11 +285,11 @@ QR_TEST(half_a_request_and_a_long_call_hold_up_nobody)
 
 QR_TEST(whether_it_lives_is_said_while_every_thread_waits) /* HTTP-12 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     int waiting[4];
-    QR_CHECK_INT(usual.threads, QR_COUNT(waiting));
+    QR_CHECK_INT(usual_port.threads, QR_COUNT(waiting));
     for (size_t i = 0; i < QR_COUNT(waiting); i++) {
-        waiting[i] = connect_client(port);
+        waiting[i] = connect_port(port);
         send_bytes(waiting[i], QR_STR("GET /wait" HEADERS "\r\n"));
     }
     wait_until_waiting(QR_COUNT(waiting));
@@ -362,7 +313,7 @@ static void *run_client(void *port)
 QR_TEST(many_clients_are_served_at_once)
 {
     enum { CLIENTS = 32 };
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     pthread_t clients[CLIENTS];
     qr_err err;
     for (int i = 0; i < CLIENTS; i++) {
@@ -372,15 +323,6 @@ QR_TEST(many_clients_are_served_at_once)
         pthread_join(clients[i], NULL);
     }
     quire_port_stop(port);
-}
-
-/* Both ends of every connection are in this process. */
-static void allow_files(rlim_t count)
-{
-    struct rlimit limit;
-    QR_CHECK_INT(0, getrlimit(RLIMIT_NOFILE, &limit));
-    limit.rlim_cur = QR_MAX(limit.rlim_cur, count);
-    QR_CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &limit));
 }
 
 static int free_descriptor(void)
@@ -394,19 +336,19 @@ static int free_descriptor(void)
 QR_TEST(slow_clients_are_hung_up_on_and_disturb_nobody) /* HTTP-2 */
 {
     enum { CLIENTS = 300 };
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     options.request_ms = 300;
     allow_files(3 * CLIENTS);
     const int before = free_descriptor();
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     int clients[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {
-        clients[i] = connect_client(port);
+        clients[i] = connect_port(port);
         send_bytes(clients[i], i % 3 == 0   ? QR_STR("GET /a HTTP/1.1\r\nHo")
                                : i % 3 == 1 ? QR_STR("POST /a" HEADERS "Content-Length: 90\r\n\r\n{")
                                             : QR_STR(""));
     }
-    const int good = connect_client(port);
+    const int good = connect_port(port);
     send_bytes(good, QR_STR("GET /a" HEADERS "\r\n"));
     check_answer(good, 200, "GET /a -");
     close(good);
@@ -423,11 +365,11 @@ QR_TEST(slow_clients_are_hung_up_on_and_disturb_nobody) /* HTTP-2 */
 /* A byte now and then does not keep a connection: only as many as the rate asks for. */
 QR_TEST(bytes_that_trickle_give_no_time) /* HTTP-2 */
 {
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     options.request_ms = 300;
     options.bytes_per_s_min = 1 << 20;
-    struct quire_port *port = start_with(&options);
-    const int fd = connect_client(port);
+    struct quire_port *port = start_port(&options);
+    const int fd = connect_port(port);
     send_bytes(fd, QR_STR("POST /a" HEADERS "Content-Length: 1000000\r\n\r\n"));
     char byte;
     while (send_bytes(fd, QR_STR("x")) && recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN) {
@@ -439,10 +381,10 @@ QR_TEST(bytes_that_trickle_give_no_time) /* HTTP-2 */
 
 QR_TEST(call_that_takes_long_has_no_deadline) /* HTTP-2 */
 {
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     options.request_ms = 100;
-    struct quire_port *port = start_with(&options);
-    const int fd = connect_client(port), slow = connect_client(port);
+    struct quire_port *port = start_port(&options);
+    const int fd = connect_port(port), slow = connect_port(port);
     send_bytes(fd, QR_STR("GET /wait" HEADERS "\r\n"));
     wait_until_waiting(1);
     QR_CHECK(is_closed(slow)); /* so the time is over for the other one too */
@@ -455,12 +397,12 @@ QR_TEST(call_that_takes_long_has_no_deadline) /* HTTP-2 */
 
 QR_TEST(client_that_does_not_read_is_hung_up_on) /* HTTP-2 */
 {
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     options.request_ms = 200;
     options.bytes_per_s_min = 1 << 30;
     options.last_answers_ms = 100000; /* stopping would wait so long: the deadline comes before it */
-    struct quire_port *port = start_with(&options);
-    const int fd = connect_client(port);
+    struct quire_port *port = start_port(&options);
+    const int fd = connect_port(port);
     const int small = 4096; /* otherwise the kernel takes it all */
     char first;
     QR_CHECK_INT(0, setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small));
@@ -481,14 +423,14 @@ QR_TEST(clients_that_vanish_in_any_phase_leave_nothing) /* HTTP-2 */
         "GET /a" HEADERS "\r\n",
         "GET /big" HEADERS "\r\n",
     };
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     options.request_ms = 600000;
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     check_request(port, "GET /a" HEADERS "\r\n", 200, "GET /a -");
     const int before = free_descriptor();
     for (int i = 0; i < 10; i++) {
         for (size_t k = 0; k < QR_COUNT(phases); k++) {
-            const int fd = connect_client(port);
+            const int fd = connect_port(port);
             send_bytes(fd, qr_str_of(phases[k]));
             close(fd);
         }
@@ -503,8 +445,8 @@ QR_TEST(clients_that_vanish_in_any_phase_leave_nothing) /* HTTP-2 */
 
 QR_TEST(client_that_has_said_all_is_answered)
 {
-    struct quire_port *port = start_with(&usual);
-    const int fd = connect_client(port);
+    struct quire_port *port = start_port(&usual_port);
+    const int fd = connect_port(port);
     send_bytes(fd, QR_STR("GET /wait" HEADERS "\r\n"));
     shutdown(fd, SHUT_WR);
     wait_until_waiting(1);
@@ -519,16 +461,16 @@ QR_TEST(client_that_has_said_all_is_answered)
 QR_TEST(connections_from_one_address_are_limited) /* HTTP-7 */
 {
     enum { MAX = 5 };
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     options.address_connections_max = MAX;
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     int clients[MAX];
     for (int i = 0; i < MAX; i++) {
-        clients[i] = connect_client(port);
+        clients[i] = connect_port(port);
         send_bytes(clients[i], QR_STR("GET /a" HEADERS "\r\n"));
         check_answer(clients[i], 200, "GET /a -");
     }
-    const int fd = connect_client(port);
+    const int fd = connect_port(port);
     QR_CHECK(is_closed(fd));
     close(fd);
     for (int i = 0; i < MAX; i++) {
@@ -536,7 +478,7 @@ QR_TEST(connections_from_one_address_are_limited) /* HTTP-7 */
     }
     for (bool is_let_in = false; !is_let_in;) { /* once the server has seen that they are gone */
         struct qr_http_response response;
-        const int again = connect_client(port);
+        const int again = connect_port(port);
         is_let_in = send_bytes(again, QR_STR("GET /a" HEADERS "\r\n")) && receive(again, &response);
         qr_http_response_done(&response);
         close(again);
@@ -546,13 +488,13 @@ QR_TEST(connections_from_one_address_are_limited) /* HTTP-7 */
 
 QR_TEST(requests_from_one_address_are_limited) /* HTTP-7 */
 {
-    struct quire_port_options options = usual;
+    struct quire_port_options options = usual_port;
     options.address_requests_per_s = 1;
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     int refused = 0;
     for (int i = 0; i < 50; i++) {
         struct qr_http_response response;
-        const int fd = connect_client(port); /* another connection is no way around it */
+        const int fd = connect_port(port); /* another connection is no way around it */
         send_bytes(fd, QR_STR("GET /a" HEADERS "\r\n"));
         QR_CHECK(receive(fd, &response));
         QR_CHECK(response.status == 200 || response.status == 429);
@@ -599,10 +541,10 @@ static void *stop_port(void *port)
 
 QR_TEST(stopping_waits_for_the_request_that_runs) /* HTTP-3 */
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     char url[128];
     snprintf(url, sizeof url, "%s", quire_port_url(port));
-    const int running = connect_client(port), late = connect_client(port);
+    const int running = connect_port(port), late = connect_port(port);
     send_bytes(late, QR_STR("GET /a" HEADERS "\r\n")); /* so that it is accepted */
     check_answer(late, 200, "GET /a -");
     send_bytes(running, QR_STR("GET /wait" HEADERS "\r\n"));
@@ -645,12 +587,12 @@ static void *come_and_go(void *arg)
 QR_TEST(stopping_while_clients_come_ends_well)
 {
     for (int i = 0; i < 100; i++) {
-        struct quire_port *port = start_with(&usual);
-        struct comers comers = {.address = address_of(port)};
+        struct quire_port *port = start_port(&usual_port);
+        struct comers comers = {.address = address_of_port(port)};
         pthread_t thread;
         qr_err err;
         QR_CHECK_RC(QR_OK, qr_thread_start(&thread, "comers", come_and_go, &comers, &err));
-        close(connect_client(port));
+        close(connect_port(port));
         quire_port_stop(port);
         comers.is_over = true;
         pthread_join(thread, NULL);
@@ -661,7 +603,7 @@ QR_TEST(nothing_stays_open_after_the_end)
 {
     const int before = free_descriptor();
     for (int i = 0; i < 3; i++) {
-        quire_port_stop(start_with(&usual));
+        quire_port_stop(start_port(&usual_port));
         QR_CHECK_INT(before, free_descriptor());
     }
 }
@@ -670,9 +612,9 @@ QR_TEST(nothing_stays_open_after_the_end)
 
 QR_TEST(answers_are_compressed_where_that_is_asked_for)
 {
-    struct quire_port *port = start_with(&usual);
+    struct quire_port *port = start_port(&usual_port);
     struct qr_http_response response;
-    const int fd = connect_client(port);
+    const int fd = connect_port(port);
     send_bytes(fd, QR_STR("GET /big" HEADERS "Accept-Encoding: br, gzip;q=0.8\r\n\r\n"));
     QR_CHECK(receive(fd, &response));
     QR_CHECK_INT(200, response.status);

@@ -1,50 +1,17 @@
 /* The server of a data folder's socket, before a stand-in for the library: what it hands on, what it refuses, and that
  * no client holds up another. */
 #include "base/fs.h"
-#include "http/address.h"
-#include "http/server.h"
 #include "support/fault.h"
-#include "support/stand_in.h"
+#include "support/front_fixture.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* ---- clients ---- */
 
-static struct quire_server *start_server(struct qr_test *t)
-{
-    struct quire_server *server;
-    qr_err err;
-    QR_CHECK_RC(QR_OK, quire_server_start(&library, t->dir, &server, &err));
-    return server;
-}
-
-static int try_connect(const char *folder)
-{
-    struct qr_socket_address address;
-    qr_err err;
-    QR_CHECK_RC(QR_OK, qr_socket_address_init(&address, folder, QR_SOCKET_NAME, &err));
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    QR_CHECK(fd >= 0);
-    const bool ok = connect(fd, (const struct sockaddr *)&address.un, sizeof address.un) == 0;
-    qr_socket_address_done(&address);
-    if (!ok) {
-        close(fd);
-    }
-    return ok ? fd : -1;
-}
-
-static int connect_client(const char *folder)
-{
-    const int fd = try_connect(folder);
-    QR_CHECK(fd >= 0);
-    return fd;
-}
-
 static void check_request(const char *folder, const char *request, int status, const char *has)
 {
-    const int fd = connect_client(folder);
+    const int fd = connect_socket(folder);
     send_bytes(fd, qr_str_of(request));
     check_answer(fd, status, has);
     close(fd);
@@ -54,7 +21,7 @@ static void check_request(const char *folder, const char *request, int status, c
 
 QR_TEST(request_is_handed_on_as_it_came)
 {
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     check_request(t->dir, "GET /a%20b/c?x=%41&y" HEADERS "\r\n", 200, "GET /a%20b/c?x=%41&y -");
     check_request(t->dir, "POST /a" HEADERS "Content-Length: 7\r\n\r\n{\"a\":1}", 200, "POST /a {\"a\":1}");
     check_request(t->dir, "POST /a" HEADERS "Transfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n",
@@ -65,8 +32,8 @@ QR_TEST(request_is_handed_on_as_it_came)
 
 QR_TEST(connection_takes_one_request_after_another)
 {
-    struct quire_server *server = start_server(t);
-    const int fd = connect_client(t->dir);
+    struct quire_server *server = start_server(t->dir);
+    const int fd = connect_socket(t->dir);
     for (int i = 0; i < 100; i++) {
         send_bytes(fd, QR_STR("POST /a" HEADERS "Content-Length: 2\r\n\r\n{}"));
         check_answer(fd, 200, "POST /a {}");
@@ -77,9 +44,9 @@ QR_TEST(connection_takes_one_request_after_another)
 
 QR_TEST(body_with_a_nul_is_handed_on_whole)
 {
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     struct qr_http_response response;
-    const int fd = connect_client(t->dir);
+    const int fd = connect_socket(t->dir);
     send_bytes(fd, QR_STR("POST /a" HEADERS "Content-Length: 4\r\n\r\n{}\0x"));
     QR_CHECK(receive(fd, &response));
     QR_CHECK(qr_str_equal(qr_buf_str(&response.body), QR_STR("POST /a {}\0x")));
@@ -90,15 +57,15 @@ QR_TEST(body_with_a_nul_is_handed_on_whole)
 
 QR_TEST(whoever_opens_the_socket_is_the_local_owner)
 {
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     check_request(t->dir, "GET /who" HEADERS "\r\n", 200, "owner 1 from - key -");
     quire_server_stop(server);
 }
 
 QR_TEST(files_are_handed_on_as_they_come)
 {
-    struct quire_server *server = start_server(t);
-    int fd = connect_client(t->dir);
+    struct quire_server *server = start_server(t->dir);
+    int fd = connect_socket(t->dir);
     send_bytes(fd, QR_STR("POST /stream" HEADERS "Content-Length: 104857600\r\n\r\n")); /* more than a body may have */
     send_body(fd, 100 << 20);
     check_answer(fd, 202, "104857600 bytes in pieces");
@@ -110,9 +77,9 @@ QR_TEST(files_are_handed_on_as_they_come)
 
 QR_TEST(body_up_to_64_mb_is_taken_and_more_is_refused)
 {
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     char head[128];
-    int fd = connect_client(t->dir);
+    int fd = connect_socket(t->dir);
     snprintf(head, sizeof head, "POST /a" HEADERS "Content-Length: %d\r\n\r\n", QUIRE_SERVER_BODY_BYTES_MAX);
     send_bytes(fd, qr_str_of(head));
     send_body(fd, QUIRE_SERVER_BODY_BYTES_MAX);
@@ -120,12 +87,12 @@ QR_TEST(body_up_to_64_mb_is_taken_and_more_is_refused)
     close(fd);
 
     snprintf(head, sizeof head, "POST /a" HEADERS "Content-Length: %d\r\n\r\n", QUIRE_SERVER_BODY_BYTES_MAX + 1);
-    fd = connect_client(t->dir);
+    fd = connect_socket(t->dir);
     send_bytes(fd, qr_str_of(head)); /* refused by its size alone */
     check_answer(fd, 413, "payload_too_large");
     close(fd);
 
-    fd = connect_client(t->dir);
+    fd = connect_socket(t->dir);
     snprintf(head, sizeof head, "POST /a" HEADERS "Transfer-Encoding: chunked\r\n\r\n%x\r\n",
              QUIRE_SERVER_BODY_BYTES_MAX + 1);
     send_bytes(fd, qr_str_of(head));
@@ -145,10 +112,10 @@ QR_TEST(garbage_is_refused_and_harms_nobody)
         {"GET /a HTTP/9.9\r\n\r\n", 19},
         {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 15},
     };
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     for (size_t i = 0; i < QR_COUNT(garbage); i++) {
         struct qr_http_response response;
-        const int fd = connect_client(t->dir);
+        const int fd = connect_socket(t->dir);
         send_bytes(fd, garbage[i]);
         shutdown(fd, SHUT_WR);
         if (receive(fd, &response)) { /* or closed without a word */
@@ -163,8 +130,8 @@ QR_TEST(garbage_is_refused_and_harms_nobody)
 
 QR_TEST(head_beyond_the_limit_is_refused)
 {
-    struct quire_server *server = start_server(t);
-    const int fd = connect_client(t->dir);
+    struct quire_server *server = start_server(t->dir);
+    const int fd = connect_socket(t->dir);
     struct qr_http_response response;
     send_bytes(fd, QR_STR("GET /a" HEADERS "X: "));
     send_body(fd, 2 * (size_t)QUIRE_SERVER_HEAD_BYTES_MAX);
@@ -182,14 +149,14 @@ QR_TEST(head_beyond_the_limit_is_refused)
 QR_TEST(half_a_request_and_a_long_call_hold_up_nobody)
 {
     enum { HALVES = 50, LONG = 10 };
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     int halves[HALVES], waiting[LONG];
     for (int i = 0; i < HALVES; i++) {
-        halves[i] = connect_client(t->dir);
+        halves[i] = connect_socket(t->dir);
         send_bytes(halves[i], i % 2 ? QR_STR("GET /a HT") : QR_STR("POST /a" HEADERS "Content-Length: 9\r\n\r\n{"));
     }
     for (int i = 0; i < LONG; i++) {
-        waiting[i] = connect_client(t->dir);
+        waiting[i] = connect_socket(t->dir);
         send_bytes(waiting[i], QR_STR("GET /wait" HEADERS "\r\n"));
     }
     wait_until_waiting(LONG);
@@ -216,7 +183,7 @@ static void *run_client(void *folder)
 QR_TEST(many_clients_are_served_at_once)
 {
     enum { CLIENTS = 64 };
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     pthread_t clients[CLIENTS];
     qr_err err;
     for (int i = 0; i < CLIENTS; i++) {
@@ -228,28 +195,19 @@ QR_TEST(many_clients_are_served_at_once)
     quire_server_stop(server);
 }
 
-/* Both ends of every connection are in this process. */
-static void allow_files(rlim_t count)
-{
-    struct rlimit limit;
-    QR_CHECK_INT(0, getrlimit(RLIMIT_NOFILE, &limit));
-    limit.rlim_cur = QR_MAX(limit.rlim_cur, count);
-    QR_CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &limit));
-}
-
 QR_TEST(clients_beyond_the_limit_are_hung_up_on_and_the_others_served)
 {
     enum { CLIENTS = QUIRE_SERVER_CONNECTIONS_MAX };
     allow_files(2 * CLIENTS + 64);
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     int clients[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {
-        clients[i] = connect_client(t->dir);
+        clients[i] = connect_socket(t->dir);
         send_bytes(clients[i], QR_STR("GET /wait" HEADERS "Connection: close\r\n\r\n"));
     }
     wait_until_waiting(CLIENTS);
     struct qr_http_response response;
-    const int fd = connect_client(t->dir);
+    const int fd = connect_socket(t->dir);
     QR_CHECK(!receive(fd, &response));
     qr_http_response_done(&response);
     close(fd);
@@ -263,9 +221,9 @@ QR_TEST(clients_beyond_the_limit_are_hung_up_on_and_the_others_served)
 
 QR_TEST(client_that_leaves_before_its_answer_harms_nobody)
 {
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     for (int i = 0; i < 10; i++) {
-        const int fd = connect_client(t->dir);
+        const int fd = connect_socket(t->dir);
         send_bytes(fd, QR_STR("GET /wait" HEADERS "\r\n"));
         wait_until_waiting(i + 1);
         close(fd);
@@ -285,15 +243,15 @@ static void *stop_server(void *server)
 
 QR_TEST(stopping_waits_for_the_request_that_runs)
 {
-    struct quire_server *server = start_server(t);
-    const int running = connect_client(t->dir), late = connect_client(t->dir);
+    struct quire_server *server = start_server(t->dir);
+    const int running = connect_socket(t->dir), late = connect_socket(t->dir);
     send_bytes(running, QR_STR("GET /wait" HEADERS "\r\n"));
     wait_until_waiting(1);
     pthread_t stopper;
     qr_err err;
     QR_CHECK_RC(QR_OK, qr_thread_start(&stopper, "stopper", stop_server, server, &err));
     int fd;
-    while ((fd = try_connect(t->dir)) >= 0) { /* until its name is gone */
+    while ((fd = try_connect_socket(t->dir)) >= 0) { /* until its name is gone */
         close(fd);
     }
     for (bool is_stopping = false; !is_stopping;) { /* the next moment it refuses */
@@ -313,8 +271,8 @@ QR_TEST(stopping_waits_for_the_request_that_runs)
 
 QR_TEST(client_that_does_not_read_its_answer_does_not_keep_the_server_from_stopping)
 {
-    struct quire_server *server = start_server(t);
-    const int fd = connect_client(t->dir);
+    struct quire_server *server = start_server(t->dir);
+    const int fd = connect_socket(t->dir);
     char first;
     send_bytes(fd, QR_STR("GET /big" HEADERS "\r\n"));
     QR_CHECK_INT(1, recv(fd, &first, 1, 0)); /* it is being sent, and has no room for all of it */
@@ -327,7 +285,7 @@ QR_TEST(client_that_does_not_read_its_answer_does_not_keep_the_server_from_stopp
 QR_TEST(socket_is_the_users_alone)
 {
     umask(0);
-    struct quire_server *server = start_server(t);
+    struct quire_server *server = start_server(t->dir);
     struct stat st;
     QR_CHECK(lstat(qr_test_path(t, QR_SOCKET_NAME), &st) == 0);
     QR_CHECK(S_ISSOCK(st.st_mode));
@@ -346,8 +304,8 @@ QR_TEST(what_a_dead_owner_left_is_replaced)
     close(dead);
     QR_CHECK_RC(QR_OK,
                 qr_fs_replace(qr_io_system(), qr_test_path(t, QR_FS_TEMP_PREFIX "socket"), QR_STR("x"), 0600, &err));
-    QR_CHECK_INT(-1, try_connect(t->dir));
-    struct quire_server *server = start_server(t);
+    QR_CHECK_INT(-1, try_connect_socket(t->dir));
+    struct quire_server *server = start_server(t->dir);
     check_request(t->dir, "GET /a" HEADERS "\r\n", 200, "GET /a -");
     QR_CHECK(access(qr_test_path(t, QR_FS_TEMP_PREFIX "socket"), F_OK) != 0);
     quire_server_stop(server);
@@ -355,11 +313,11 @@ QR_TEST(what_a_dead_owner_left_is_replaced)
 
 QR_TEST(socket_of_somebody_else_is_not_removed)
 {
-    struct quire_server *first = start_server(t), *second = start_server(t);
+    struct quire_server *first = start_server(t->dir), *second = start_server(t->dir);
     quire_server_stop(first);
     check_request(t->dir, "GET /a" HEADERS "\r\n", 200, "GET /a -");
     quire_server_stop(second);
-    QR_CHECK_INT(-1, try_connect(t->dir));
+    QR_CHECK_INT(-1, try_connect_socket(t->dir));
 }
 
 QR_TEST(folder_with_a_long_path_is_served)
@@ -374,7 +332,7 @@ QR_TEST(folder_with_a_long_path_is_served)
     QR_CHECK_RC(QR_OK, quire_server_start(&library, folder, &server, &err));
     check_request(folder, "GET /a" HEADERS "\r\n", 200, "GET /a -");
     quire_server_stop(server);
-    QR_CHECK_INT(-1, try_connect(folder));
+    QR_CHECK_INT(-1, try_connect_socket(folder));
 }
 
 QR_TEST(folder_that_cannot_be_written_is_an_error)
@@ -391,7 +349,7 @@ QR_TEST(folder_that_cannot_be_written_is_an_error)
 QR_TEST(nothing_stays_open_after_the_end)
 {
     for (int i = 0; i < 3; i++) {
-        quire_server_stop(start_server(t));
+        quire_server_stop(start_server(t->dir));
         const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         static int first = -1;
         first = first < 0 ? fd : first;

@@ -1,13 +1,10 @@
 /* HTTPS on a port, before a stand-in for the library: that it is spoken, the exchange of its certificate while clients are
  * connected, and that clients who speak something else, or slowly, disturb nobody. */
-#include "http/port.h"
 #include "http/tls.h"
 #include "http/tls_client.h"
-#include "support/stand_in.h"
+#include "support/front_fixture.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -67,46 +64,19 @@ static const time_t far_away = 4000000000;
 
 static struct quire_port_options options_with(const struct pair *pair)
 {
-    return (struct quire_port_options){
-        .listen = "127.0.0.1:0",
-        .hosts = "",
-        .tls_certificate = pair ? pair->certificate : NULL,
-        .tls_key = pair ? pair->key : NULL,
-        .threads = 4,
-        .connections_max = 1024,
-        .request_ms = 60000,
-        .bytes_per_s_min = 1024,
-        .body_bytes_max = 1 << 20,
-        .last_answers_ms = 2000,
-    };
-}
-
-static struct quire_port *start_with(const struct quire_port_options *options)
-{
-    struct quire_port *port;
-    qr_err err;
-    QR_CHECK_RC(QR_OK, quire_port_start(&library, options, &port, &err));
-    return port;
+    struct quire_port_options options = usual_port;
+    options.tls_certificate = pair ? pair->certificate : NULL;
+    options.tls_key = pair ? pair->key : NULL;
+    return options;
 }
 
 static struct quire_port *start_with_pair(const struct pair *pair)
 {
     const struct quire_port_options options = options_with(pair);
-    return start_with(&options);
+    return start_port(&options);
 }
 
 /* ---- clients ---- */
-
-static int connect_client(const struct quire_port *port)
-{
-    const char *colon = strrchr(quire_port_url(port), ':');
-    const struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(colon + 1)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    QR_CHECK(fd >= 0);
-    QR_CHECK_INT(0, connect(fd, (const struct sockaddr *)&address, sizeof address));
-    return fd;
-}
 
 struct client {
     int fd;
@@ -117,7 +87,7 @@ struct client {
 /* What the handshake says: 0, or the error of GnuTLS. */
 static int try_handshake(struct client *client, const struct quire_port *port, const char *priorities)
 {
-    client->fd = connect_client(port);
+    client->fd = connect_port(port);
     QR_CHECK_INT(0, gnutls_certificate_allocate_credentials(&client->credentials));
     QR_CHECK_INT(0, gnutls_init(&client->session, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL));
     QR_CHECK_INT(0, gnutls_priority_set_direct(client->session, priorities, NULL));
@@ -440,7 +410,7 @@ QR_TEST(expired_certificate_is_told_of)
     QR_CHECK_INT(0, pipe(pipes));
     const struct qr_log log = {.fd = pipes[1], .clock = qr_clock_system()};
     options.log = &log;
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     QR_CHECK(read(pipes[0], text, sizeof text - 1) > 0);
     QR_CHECK_HAS("certificate_expired", text);
     QR_CHECK_HAS("until=2001-09-09T01:46:40", text);
@@ -462,7 +432,7 @@ QR_TEST(plain_http_to_a_tls_port_disturbs_nobody) /* HTTP-10 */
     struct quire_port *port = start_with_pair(&pair);
     struct client good = begin_client(port);
     for (int i = 0; i < 10; i++) {
-        const int fd = connect_client(port);
+        const int fd = connect_port(port);
         send_bytes(fd, QR_STR("GET /a" HEADERS "\r\n"));
         QR_CHECK(is_closed(fd));
         close(fd);
@@ -476,7 +446,7 @@ QR_TEST(tls_to_a_plain_port_disturbs_nobody) /* HTTP-10 */
 {
     struct quire_port *port = start_with_pair(NULL);
     QR_CHECK(strncmp(quire_port_url(port), "http://", strlen("http://")) == 0);
-    const int fd = connect_client(port);
+    const int fd = connect_port(port);
     struct client client;
     QR_CHECK(try_handshake(&client, port, "NORMAL") < 0);
     end_client(&client);
@@ -492,10 +462,10 @@ QR_TEST(slow_handshakes_are_hung_up_on) /* HTTP-2 */
     const struct pair pair = make_pair(t, "one", 1, far_away);
     struct quire_port_options options = options_with(&pair);
     options.request_ms = 500;
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     int clients[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {
-        clients[i] = connect_client(port);
+        clients[i] = connect_port(port);
         send_bytes(clients[i], i % 2 ? QR_STR("\x16\x03\x01\x02\x00\x01") : QR_STR("")); /* the head of a hello */
     }
     struct client idle = begin_client(port); /* and one that shakes hands and then says nothing */
@@ -522,12 +492,12 @@ QR_TEST(clients_that_vanish_leave_nothing_over_tls) /* HTTP-2 */
     const struct pair pair = make_pair(t, "one", 1, far_away);
     struct quire_port_options options = options_with(&pair);
     options.request_ms = 600000;
-    struct quire_port *port = start_with(&options);
+    struct quire_port *port = start_port(&options);
     check_served_by(port, 1);
     const int before = free_descriptor();
     for (int i = 0; i < 5; i++) {
-        close(connect_client(port));
-        const int fd = connect_client(port);
+        close(connect_port(port));
+        const int fd = connect_port(port);
         send_bytes(fd, QR_STR("\x16\x03\x01\x02\x00\x01"));
         close(fd);
         struct client client = begin_client(port);
@@ -566,7 +536,7 @@ QR_TEST(client_speaks_only_to_the_server_that_it_asked_for)
         struct qr_tls_client *client = NULL;
         qr_err err;
         char answer[64];
-        const int fd = connect_client(port);
+        const int fd = connect_port(port);
         const qr_rc rc = qr_tls_client_open(&client, fd, &options, &err);
         QR_CHECK_INT(cases[i].is_known, rc == QR_OK);
         if (client) {
@@ -587,13 +557,13 @@ QR_TEST(client_speaks_only_to_the_server_that_it_asked_for)
 QR_TEST(new_settings_are_for_the_next_request) /* HTTP-11 */
 {
     struct quire_port_options options = options_with(NULL);
-    struct quire_port *port = start_with(&options);
-    const int fd = connect_client(port);
+    struct quire_port *port = start_port(&options);
+    const int fd = connect_port(port);
     qr_err err;
     send_bytes(fd, QR_STR("GET /a HTTP/1.1\r\nHost: wiki.example\r\n\r\n"));
     check_answer(fd, 421, "foreign_host");
     close(fd);
-    const int other = connect_client(port);
+    const int other = connect_port(port);
     send_bytes(other, QR_STR("POST /a" HEADERS "Content-Length: 3\r\n\r\n123"));
     check_answer(other, 200, "POST /a 123");
     char hosts[] = "wiki.example";
@@ -607,7 +577,7 @@ QR_TEST(new_settings_are_for_the_next_request) /* HTTP-11 */
     send_bytes(other, QR_STR("POST /a" HEADERS "Content-Length: 3\r\n\r\n123"));
     check_answer(other, 413, "payload_too_large");
     close(other);
-    const int last = connect_client(port);
+    const int last = connect_port(port);
     int status = 200;
     for (int i = 0; i < 3 && status == 200; i++) { /* two at once may come */
         struct qr_http_response response;
@@ -624,14 +594,14 @@ QR_TEST(new_settings_are_for_the_next_request) /* HTTP-11 */
 QR_TEST(new_limit_of_connections_is_for_the_next_one) /* HTTP-11 */
 {
     struct quire_port_options options = options_with(NULL);
-    struct quire_port *port = start_with(&options);
-    const int fd = connect_client(port);
+    struct quire_port *port = start_port(&options);
+    const int fd = connect_port(port);
     qr_err err;
     send_bytes(fd, QR_STR("GET /a" HEADERS "\r\n"));
     check_answer(fd, 200, "GET /a -");
     options.address_connections_max = 1;
     QR_CHECK_RC(QR_OK, quire_port_reload(port, &options, &err));
-    const int refused = connect_client(port);
+    const int refused = connect_port(port);
     QR_CHECK(is_closed(refused));
     close(refused);
     send_bytes(fd, QR_STR("GET /a" HEADERS "\r\n"));
