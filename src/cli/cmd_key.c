@@ -58,6 +58,69 @@ static void print_ended(const json_t *key)
     printf("ended %s\n", cli_text(key, "id"));
 }
 
+/* ---- what is sent ---- */
+
+/* A number of the option's unit, as seconds; 0 where it was not given. */
+static qr_rc read_seconds(const struct cli *cli, int option, int64_t unit_s, json_int_t *ret_seconds, qr_err *err)
+{
+    int64_t number = 0;
+    if (cli->values[option] && (!qr_str_to_i64(qr_str_of(cli->values[option]), &number) || number < 0 ||
+                                QR_MUL_OVERFLOWS(number, unit_s, &number))) {
+        return qr_fail(err, QR_CODE_USAGE, "%s takes a number", cli->command->options[option].name);
+    }
+    *ret_seconds = (json_int_t)number;
+    return QR_OK;
+}
+
+/* BASE=ROLE; a base's name may hold a '=', a role does not. */
+static qr_rc add_roles(const struct cli *cli, json_t *roles, qr_err *err)
+{
+    for (size_t i = 0; i < cli->repeated_count; i++) {
+        const char *given = cli->repeated[i], *sign = strrchr(given, '=');
+        if (!sign || sign == given || !sign[1]) {
+            return qr_fail(err, QR_CODE_USAGE, "--role takes BASE=ROLE, as in notes=viewer");
+        }
+        char base[256];
+        const size_t len = (size_t)(sign - given);
+        if (len >= sizeof base) {
+            return qr_fail(err, QR_CODE_USAGE, "--role: no base has so long a name");
+        }
+        memcpy(base, given, len);
+        base[len] = '\0';
+        if (json_object_set_new(roles, base, json_string(sign + 1)) != 0) {
+            return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
+        }
+    }
+    return QR_OK;
+}
+
+static qr_rc make_new_key(const struct cli *cli, struct qr_buf *body, qr_err *err)
+{
+    enum { DAY_S = 86400 };
+    QR_JSON *roles = json_object();
+    json_int_t lasts_s = 0;
+    QR_TRY(read_seconds(cli, OPTION_DAYS, DAY_S, &lasts_s, err));
+    QR_TRY(add_roles(cli, roles, err));
+    QR_JSON *request = json_pack("{s:s, s:b, s:O}", "name", cli->args[1], "admin",
+                                 (cli->switches & QR_BIT(OPTION_ADMIN)) != 0, "roles", roles);
+    if (!request) {
+        return qr_fail(err, QR_CODE_USAGE, "the name is not UTF-8");
+    }
+    if (cli->values[OPTION_DAYS] && json_object_set_new(request, "expires_in_s", json_integer(lasts_s)) != 0) {
+        return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
+    }
+    return qr_json_write(request, body, err);
+}
+
+static qr_rc make_rotation(const struct cli *cli, struct qr_buf *body, qr_err *err)
+{
+    json_int_t grace_s = 0;
+    QR_TRY(read_seconds(cli, OPTION_GRACE, 1, &grace_s, err));
+    QR_JSON *request = json_pack("{s:I}", "grace_s", grace_s);
+    return request ? qr_json_write(request, body, err)
+                   : qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
+}
+
 /* ---- what can be done ---- */
 
 static const struct action {
@@ -66,12 +129,14 @@ static const struct action {
     const char *path_end; /* behind the key; NULL = the path names none */
     bool takes_name;
     uint32_t options;
+    qr_rc (*make_body)(const struct cli *cli, struct qr_buf *body, qr_err *err); /* NULL = none is sent */
     void (*print)(const json_t *answer);
 } actions[] = {
-    {"create", "POST", NULL, true, QR_BIT(OPTION_ROLE) | QR_BIT(OPTION_ADMIN) | QR_BIT(OPTION_DAYS), print_secret},
-    {"ls", "GET", NULL, false, 0, print_list},
-    {"rm", "DELETE", "", true, 0, print_ended},
-    {"rotate", "POST", "/rotate", true, QR_BIT(OPTION_GRACE), print_secret},
+    {"create", "POST", NULL, true, QR_BIT(OPTION_ROLE) | QR_BIT(OPTION_ADMIN) | QR_BIT(OPTION_DAYS), make_new_key,
+     print_secret},
+    {"ls", "GET", NULL, false, 0, NULL, print_list},
+    {"rm", "DELETE", "", true, 0, NULL, print_ended},
+    {"rotate", "POST", "/rotate", true, QR_BIT(OPTION_GRACE), make_rotation, print_secret},
 };
 
 static qr_rc find_action(const struct cli *cli, const struct action **ret_action, qr_err *err)
@@ -106,70 +171,14 @@ static qr_rc check_words(const struct cli *cli, const struct action *action, qr_
 
 /* ---- the request ---- */
 
-static qr_rc read_number(const struct cli *cli, int option, int64_t factor, int64_t *ret_number, qr_err *err)
-{
-    int64_t number = 0;
-    if (cli->values[option] && (!qr_str_to_i64(qr_str_of(cli->values[option]), &number) || number < 0 ||
-                                QR_MUL_OVERFLOWS(number, factor, &number))) {
-        return qr_fail(err, QR_CODE_USAGE, "%s takes a number", cli->command->options[option].name);
-    }
-    *ret_number = number;
-    return QR_OK;
-}
-
-/* BASE=ROLE; a base's name may hold a '=', a role does not. */
-static qr_rc add_roles(const struct cli *cli, json_t *roles, qr_err *err)
-{
-    for (size_t i = 0; i < cli->repeated_count; i++) {
-        const char *given = cli->repeated[i], *sign = strrchr(given, '=');
-        if (!sign || sign == given || !sign[1]) {
-            return qr_fail(err, QR_CODE_USAGE, "--role takes BASE=ROLE, as in notes=viewer");
-        }
-        char base[256];
-        const size_t len = (size_t)(sign - given);
-        if (len >= sizeof base) {
-            return qr_fail(err, QR_CODE_USAGE, "--role: no base has so long a name");
-        }
-        memcpy(base, given, len);
-        base[len] = '\0';
-        if (json_object_set_new(roles, base, json_string(sign + 1)) != 0) {
-            return qr_fail(err, QR_CODE_OUT_OF_MEMORY, "out of memory for the request");
-        }
-    }
-    return QR_OK;
-}
-
-static qr_rc make_body(const struct cli *cli, const struct action *action, struct qr_buf *body, qr_err *err)
-{
-    enum { DAY_S = 86400 };
-    QR_JSON *request = json_object();
-    json_t *roles = json_object();
-    int64_t lasts_s = 0, grace_s = 0;
-    json_object_set_new(request, "roles", roles);
-    QR_TRY(read_number(cli, OPTION_DAYS, DAY_S, &lasts_s, err));
-    QR_TRY(read_number(cli, OPTION_GRACE, 1, &grace_s, err));
-    QR_TRY(add_roles(cli, roles, err));
-    if (strcmp(action->name, "rotate") == 0) {
-        json_object_del(request, "roles");
-        json_object_set_new(request, "grace_s", json_integer((json_int_t)grace_s));
-    } else {
-        json_object_set_new(request, "name", json_string(cli->args[1]));
-        json_object_set_new(request, "admin", json_boolean(cli->switches & QR_BIT(OPTION_ADMIN)));
-    }
-    if (cli->values[OPTION_DAYS]) {
-        json_object_set_new(request, "expires_in_s", json_integer((json_int_t)lasts_s));
-    }
-    return qr_json_write(request, body, err);
-}
-
 static int ask(struct cli *cli)
 {
     QR_CLEANUP(qr_buf_done) struct qr_buf path = {0}, body = {0};
     QR_JSON *answer = NULL;
     qr_err err = {0};
     const struct action *action = NULL;
-    const bool is_found = find_action(cli, &action, &err) == QR_OK;
-    if (!is_found || (strcmp(action->method, "POST") == 0 && make_body(cli, action, &body, &err) != QR_OK)) {
+    if (find_action(cli, &action, &err) != QR_OK ||
+        (action->make_body && action->make_body(cli, &body, &err) != QR_OK)) {
         return cli_fail(cli, &err);
     }
     qr_buf_add_text(&path, "/api/v1/keys");

@@ -12,8 +12,8 @@
 struct session {
     struct cli *cli;
     struct cli_work work;
-    bool
-        is_lost; /* the process that owned the folder did not answer: before the next message another way is looked for */
+    /* The process that owned the folder did not answer: before the next message another way is looked for. */
+    bool is_lost;
     struct qr_buf input;
     size_t seen_bytes; /* of the input, without an end of a line in them */
     bool is_dropping;  /* until the end of a line that is too long */
@@ -38,8 +38,8 @@ static int find_again(struct session *session)
     }
     cli_stop_work(&session->work);
     cli_close(session->cli);
-    session->is_lost =
-        cli_open(session->cli) != 0; /* then this message is answered with what is wrong, and the next tries again */
+    /* where that fails this message is answered with what is wrong, and the next tries again */
+    session->is_lost = cli_open(session->cli) != 0;
     return session->is_lost ? 0 : cli_start_work(&session->work, session->cli);
 }
 

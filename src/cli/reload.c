@@ -4,10 +4,9 @@
 
 #include "mcp/mcp.h"
 
-enum {
-    LISTEN,                 /* of the options of serve */
-    LAST_ANSWERS_MS = 5000, /* for clients that still send or read when it ends */
-};
+enum { OPTION_LISTEN }; /* the order of the command's options */
+
+enum { LAST_ANSWERS_MS = 5000 }; /* for clients that still send or read when it ends */
 
 /* A path, or NULL for "none". */
 static const char *file_of(const struct qr_config *config, enum qr_config_id id)
@@ -20,7 +19,8 @@ struct quire_port_options cli_port_options(const struct cli *cli, const struct q
 {
     const char *hosts = qr_config_text(config, QR_CONFIG_SERVER_HOSTS);
     return (struct quire_port_options){
-        .listen = cli->values[LISTEN] ? cli->values[LISTEN] : qr_config_text(config, QR_CONFIG_SERVER_LISTEN),
+        .listen =
+            cli->values[OPTION_LISTEN] ? cli->values[OPTION_LISTEN] : qr_config_text(config, QR_CONFIG_SERVER_LISTEN),
         .hosts = strcmp(hosts, "-") == 0 ? "" : hosts,
         .tls_certificate = file_of(config, QR_CONFIG_SERVER_TLS_CERTIFICATE),
         .tls_key = file_of(config, QR_CONFIG_SERVER_TLS_KEY),
