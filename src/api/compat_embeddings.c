@@ -8,6 +8,7 @@
 #include "chunk/split.h"
 
 #include <endian.h>
+#include <stdio.h>
 
 enum {
     INPUTS_MAX = 2048,
@@ -22,7 +23,7 @@ struct embedding {
     const json_t *texts; /* a list */
     bool is_base64;
     json_int_t dimensions; /* 0 = the model's own */
-    qr_uuid base_id;
+    char base_id[QR_UUID_TEXT_SIZE];
     struct qr_base_models models;
     int64_t token_count;
 };
@@ -101,8 +102,9 @@ static qr_rc find_base(struct embedding *embedding, const char *name, qr_err *er
         json_array_foreach(json_object_get(answer, "data"), i, base)
         {
             if (is_named(base, name)) {
-                const char *id = json_string_value(json_object_get(base, "id"));
-                return qr_uuid_parse(qr_str_of(id), &embedding->base_id) ? QR_OK : qr_answer_out_of_memory(err);
+                snprintf(embedding->base_id, sizeof embedding->base_id, "%s",
+                         json_string_value(json_object_get(base, "id")));
+                return QR_OK;
             }
         }
         json_decref(cursor);
@@ -115,10 +117,8 @@ static qr_rc load_models(struct qr_tx *tx, void *arg, qr_err *err)
 {
     struct embedding *embedding = arg;
     struct qr_base base;
-    char id[QR_UUID_TEXT_SIZE];
     qr_arena_reset(embedding->arena);
-    qr_uuid_format(embedding->base_id, id);
-    QR_TRY(qr_find_base(tx, qr_str_of(id), embedding->arena, &base, err));
+    QR_TRY(qr_find_base(tx, qr_str_of(embedding->base_id), embedding->arena, &base, err));
     return qr_base_models(&base, embedding->arena, &embedding->models, err);
 }
 

@@ -209,8 +209,8 @@ static void add_endpoints(struct qr_buf *out, struct quire *quire)
          "Servers elsewhere by the state of their circuit: nothing is sent to open ones.");
     qr_buf_printf(out, "quire_circuits{state=\"closed\"} %d\n", totals.known - totals.open);
     qr_buf_printf(out, "quire_circuits{state=\"open\"} %d\n", totals.open);
-    head(out, "quire_endpoint_requests_total", "counter", "Requests to servers elsewhere that are known now.");
-    qr_buf_printf(out, "quire_endpoint_requests_total %llu\n", (unsigned long long)totals.request_count);
+    add_one(out, "quire_endpoint_requests_total", "counter", "Requests to servers elsewhere that are known now.",
+            (double)totals.request_count);
     head(out, "quire_endpoint_refusals_total", "counter", "Of those, refused for good or for now.");
     qr_buf_printf(out, "quire_endpoint_refusals_total{reason=\"refused\"} %llu\n",
                   (unsigned long long)totals.refused_count);

@@ -22,9 +22,9 @@ qr_rc qr_guard_headers(const struct quire_header *headers, size_t count, bool is
 /* Which names this server goes by. */
 struct qr_guard_hosts {
     const char *names; /* separated by spaces or commas; "" = none beyond those below */
-    bool
-        is_loopback; /* it listens where only this machine comes: then localhost, 127.x.x.x and [::1] are its names, and no
-                          other. Elsewhere any name is taken unless some are listed: a key is asked for anyway */
+    /* It listens where only this machine comes: then localhost, 127.x.x.x and [::1] are its names, and no other. Elsewhere
+     * any name is taken unless some are listed: a key is asked for anyway. */
+    bool is_loopback;
 };
 
 /* G3. `foreign_host` for a Host that is none of ours: a page whose name was made to lead here. `cross_site` for what a
