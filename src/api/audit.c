@@ -172,12 +172,13 @@ void qr_audit_note(const struct qr_request *request, const struct qr_route *rout
     if (!qr_audit_is_change(route) || request->caller.right <= QR_RIGHT_OPEN) {
         return; /* strangers are not noted: they could push everybody else's lines out */
     }
-    const uint64_t lost = atomic_exchange(&quire->audit_lost, 0);
-    QR_JSON *line = line_json(request, reply, lost);
+    const uint64_t untold = atomic_exchange(&quire->audit_untold, 0);
+    QR_JSON *line = line_json(request, reply, untold);
     snprintf(log.path, sizeof log.path, "%s/audit.log", qr_config_text(qr_instance_config(quire), QR_CONFIG_DATA_DIR));
     const bool is_made = line && qr_json_write(line, &text, NULL) == QR_OK;
     qr_buf_add_char(&text, '\n');
     if (!is_made || text.failed != QR_CODE_NONE || !append(&log, qr_buf_str(&text))) {
-        atomic_fetch_add(&quire->audit_lost, lost + 1);
+        atomic_fetch_add(&quire->audit_untold, untold + 1);
+        atomic_fetch_add(&quire->audit_lost, 1);
     }
 }

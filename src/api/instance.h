@@ -56,7 +56,8 @@ struct quire {
     char created_at[QR_TIME_TEXT_SIZE];
     _Atomic int models_waiting; /* requests that wait for a model in a thread of the server; api/places.h */
     _Atomic bool is_waiting_over;
-    _Atomic uint64_t audit_lost; /* lines that could not be written; api/audit.h */
+    _Atomic uint64_t audit_lost;   /* lines that could not be written; api/audit.h */
+    _Atomic uint64_t audit_untold; /* of these, that no later line has told of */
 };
 
 struct qr_instance_options {

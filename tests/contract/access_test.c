@@ -739,6 +739,7 @@ QR_TEST(a_full_audit_log_makes_room_and_keeps_four) /* KEY-8 */
     QR_CHECK(rmdir(qr_test_path(t, "data/audit.log")) == 0);
     check(&world, LOCAL, "POST", "/api/v1/queues/embed/resume", NULL, 200, "embed");
     check_last_line(&world, "\"lost_before\":2}");
+    check(&world, LOCAL, "GET", "/metrics", NULL, 200, "\nquire_audit_lost_total 2\n"); /* a counter does not go back */
     check(&world, LOCAL, "POST", "/api/v1/queues/embed/pause", NULL, 200, "embed");
     QR_CLEANUP(qr_buf_done) struct qr_buf text = {0};
     QR_CHECK_RC(QR_OK, qr_fs_read(qr_io_system(), qr_test_path(t, "data/audit.log"), 1 << 20, &text, &err));
