@@ -32,7 +32,7 @@ def over_a_pipe(era):
 
 def over_http(era):
     npm.folder()
-    with tempfile.TemporaryDirectory() as data, server.Server(data) as running:
+    with tempfile.TemporaryDirectory() as data, server.Server(data=data) as running:
         return npm.run("mcp_client.mjs", era, "http", running.url + "/mcp")
 
 
@@ -58,7 +58,7 @@ def test_the_new_client_works_over_http():
 
 def test_a_pipe_works_through_the_server_that_owns_the_folder():
     npm.folder()
-    with tempfile.TemporaryDirectory() as data, server.Server(data):
+    with tempfile.TemporaryDirectory() as data, server.Server(data=data):
         check(npm.run("mcp_client.mjs", "new", "stdio", str(script.BUILD / "quire"), data))
 
 

@@ -34,7 +34,7 @@ def fill(data, url):
 
 def test_the_client_of_openai_searches_and_embeds():
     npm.folder()
-    with tempfile.TemporaryDirectory() as data, server.Server(data) as running:
+    with tempfile.TemporaryDirectory() as data, server.Server(data=data) as running:
         fill(data, running.url)
         seen = npm.run("openai_client.mjs", running.url, "town")
     assert seen["dimension"] > 8 and seen["indexes"] == [0, 1] and seen["same"] and seen["alone"], seen

@@ -13,9 +13,8 @@ import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import script  # noqa: E402
-from serve_test import Server  # noqa: E402
+from server import Server  # noqa: E402
 
 
 class Stream:

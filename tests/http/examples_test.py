@@ -62,7 +62,7 @@ def test_the_examples_of_the_api_run_as_they_stand():
         raise script.Skip("curl or jq is not installed")
     blocks = examples()
     assert len(blocks) > 10
-    with tempfile.TemporaryDirectory() as data, tempfile.TemporaryDirectory() as folder, server.Server(data) as running:
+    with tempfile.TemporaryDirectory() as data, tempfile.TemporaryDirectory() as folder, server.Server(data=data) as running:
         outputs = run(running.url, folder, [commands for commands, _ in blocks])
     for (commands, shown), output in zip(blocks, outputs):
         wrong = differs(shown, last_answer(output)) if shown else None

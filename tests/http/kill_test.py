@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import postgres  # noqa: E402
 import script  # noqa: E402
-from serve_test import BOUNDARY, LARGE, Server, files_below, form  # noqa: E402
+from server import BOUNDARY, LARGE, Server, files_below, form  # noqa: E402
 
 V1 = "/api/v1"
 QUEUES = ("expand", "convert", "embed", "assets", "delete")

@@ -10,15 +10,12 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import script  # noqa: E402
+import server  # noqa: E402
 
 
 def start(data, **env):
-    passed = {name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ}
-    process = subprocess.Popen([str(script.BUILD / "quire"), "serve", "--listen", "127.0.0.1:0"], text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env={"HOME": "/nonexistent", "PATH": os.environ["PATH"], "QUIRE_DATA": data,
-                                    **passed, **env})
-    return process
+    return subprocess.Popen([str(script.BUILD / "quire"), "serve", "--listen", "127.0.0.1:0"], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=server.environment(data, **env))
 
 
 def end(process):

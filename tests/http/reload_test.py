@@ -15,14 +15,13 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import script  # noqa: E402
+from server import environment as clean_environment  # noqa: E402
 
 QUIRE = str(script.BUILD / "quire")
 
 
 def environment(folder, **more):
-    passed = {name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ}
-    return {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "QUIRE_DATA": f"{folder}/data",
-            "QUIRE_CONFIG": f"{folder}/quire.ini", **passed, **more}
+    return clean_environment(f"{folder}/data", QUIRE_CONFIG=f"{folder}/quire.ini", **more)
 
 
 class Server:

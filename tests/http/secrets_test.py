@@ -9,7 +9,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import postgres  # noqa: E402
 import script  # noqa: E402
-from serve_test import Server  # noqa: E402
+from server import Server  # noqa: E402
 
 PASSWORD = "pw7HarbourOfNobody"
 V1 = "/api/v1"

@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import script  # noqa: E402
-from serve_test import BOUNDARY, LARGE, Server, files_below, form  # noqa: E402
+from server import BOUNDARY, LARGE, Server, files_below, form  # noqa: E402
 
 V1 = "/api/v1"
 READERS_MAX = 8  # a process that parses files is spoken to by a socket, and stays for a while
