@@ -321,7 +321,7 @@ def test_command_line_works_through_a_server():
         found = quire("--server", url, "--json", "search", "ferry")
         assert json.loads(found.stdout)["hits"][0]["name"] == "a.txt", found
         assert "qk_none" not in server.lines()
-        for wrong in ("https://localhost", "http://", "http://localhost:0", "localhost:80"):
+        for wrong in ("ftp://localhost", "http://", "http://localhost:0", "localhost:80"):
             assert quire("--server", wrong, "ls").returncode == 2, wrong
     assert quire("--server", url, "ls").returncode == 5
 
