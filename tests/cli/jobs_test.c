@@ -204,7 +204,7 @@ QR_TEST(jobs_are_listed_newest_first_and_filtered)
     QR_CHECK_TEXT("{\"data\":[],\"next_cursor\":null}\n", run_ok(t, ARGS("ls", "--item", failed, "--json")));
     check_refused(t, ARGS("ls", "--state", "broken"), QR_CODE_INVALID_VALUE, "state is one of blocked");
     check_refused(t, ARGS("ls", "--limit", "201"), QR_CODE_INVALID_VALUE, "from 1 to 200");
-    check_refused(t, ARGS("ls", "--cursor", "x"), QR_CODE_INVALID_VALUE, "cursor is not an id");
+    check_refused(t, ARGS("ls", "--cursor", "x"), QR_CODE_INVALID_VALUE, "cursor is not one that a list has answered with");
 }
 
 QR_TEST(pages_of_a_list_follow_the_cursor)
