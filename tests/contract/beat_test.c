@@ -22,7 +22,7 @@ static const struct qr_migration MIGRATIONS_AND_EFFECTS = {
 
 static struct world open_world(struct qr_test *t)
 {
-    static struct qr_migration migrations[16];
+    static struct qr_migration migrations[64];
     QR_CHECK(qr_schema_migration_count < QR_COUNT(migrations));
     memcpy(migrations, qr_schema_migrations, qr_schema_migration_count * sizeof migrations[0]);
     migrations[qr_schema_migration_count] = MIGRATIONS_AND_EFFECTS;

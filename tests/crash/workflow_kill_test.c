@@ -532,11 +532,12 @@ static void die_at_each(struct test_folder *folder, const char *name, uint64_t h
     }
 }
 
-/* Another model: crash_model_kill_test dies there. A backup: unit_api_backup_test. A request with a key of its own: the tests
- * of the server. */
+/* Another model: crash_model_kill_test dies there. A backup: unit_api_backup_test. A request that only writes a
+ * row, one with a key of its own, a job that is tried again: the tests of the server. */
 static bool dies_elsewhere(qr_str name)
 {
-    static const char *const beginnings[] = {"model.", "build.", "base.set.", "backup.", "once."};
+    static const char *const beginnings[] = {"model.", "build.",     "base.set.", "backup.",
+                                             "once.",  "job.retry.", "request."};
     for (size_t i = 0; i < QR_COUNT(beginnings); i++) {
         if (qr_str_starts_with(name, qr_str_of(beginnings[i]))) {
             return true;
