@@ -1,5 +1,5 @@
 /* The splitter: what people expect on small texts. Its promises over all texts are in split_promises_test.c, its formats in
- * split_formats_test.c. */
+ * split_formats_test.c and split_code_test.c. */
 #include "support/split_fixture.h"
 
 static struct split split_text(const char *text, int64_t size_tokens)
