@@ -62,20 +62,28 @@ QR_DB_TEST(a_reindex_keeps_the_old_generation_live_until_the_new_one_is_complete
     qr_desk_close(&desk);
 }
 
+/* A folder with a.txt in it, both indexed, whose reindex is about to list it again. */
+static struct qr_job begin_expansion_again(struct qr_desk *desk, qr_uuid *ret_folder, qr_uuid *ret_child)
+{
+    struct qr_selection_answer answer;
+    qr_err err;
+    *ret_folder = qr_desk_add_folder(desk, "/d");
+    qr_desk_expand(desk, *ret_folder, (const char *const[]){"a.txt"}, 1);
+    *ret_child = qr_desk_child(desk, *ret_folder, "a.txt").id;
+    qr_desk_index(desk, *ret_child);
+    QR_CHECK_RC(QR_OK, qr_desk_select(desk, qr_desk_reindex, ret_folder, 1, &answer, &err));
+    run_reindex(desk, *ret_folder);
+    return qr_desk_claim(desk, *ret_folder, QR_JOB_PREPARE_ROOT);
+}
+
 /* RECOV-5, I7 */
 QR_DB_TEST(a_file_that_cannot_be_taken_any_more_has_what_was_begun_of_it_purged)
 {
     struct qr_desk desk;
-    struct qr_selection_answer answer;
+    qr_uuid folder, child;
     qr_err err;
     qr_desk_open(&desk, t, "{}");
-    const qr_uuid folder = qr_desk_add_folder(&desk, "/d");
-    qr_desk_expand(&desk, folder, (const char *const[]){"a.txt"}, 1);
-    const qr_uuid child = qr_desk_child(&desk, folder, "a.txt").id;
-    qr_desk_index(&desk, child);
-    QR_CHECK_RC(QR_OK, qr_desk_select(&desk, qr_desk_reindex, &folder, 1, &answer, &err));
-    run_reindex(&desk, folder);
-    const struct qr_job job = qr_desk_claim(&desk, folder, QR_JOB_PREPARE_ROOT);
+    const struct qr_job job = begin_expansion_again(&desk, &folder, &child);
     struct qr_found_child found = {.change = QR_CHILD_CHANGED,
                                    .id = child,
                                    .type = QR_ITEM_FILE,
@@ -309,16 +317,10 @@ QR_DB_TEST(an_expansion_that_is_run_again_registers_nothing_twice)
 QR_DB_TEST(a_child_that_is_gone_is_deleted_and_its_name_is_free)
 {
     struct qr_desk desk;
-    struct qr_selection_answer answer;
+    qr_uuid folder, old;
     qr_err err;
     qr_desk_open(&desk, t, "{}");
-    const qr_uuid folder = qr_desk_add_folder(&desk, "/d");
-    qr_desk_expand(&desk, folder, (const char *const[]){"a.txt"}, 1);
-    const qr_uuid old = qr_desk_child(&desk, folder, "a.txt").id;
-    qr_desk_index(&desk, old);
-    QR_CHECK_RC(QR_OK, qr_desk_select(&desk, qr_desk_reindex, &folder, 1, &answer, &err));
-    run_reindex(&desk, folder);
-    const struct qr_job job = qr_desk_claim(&desk, folder, QR_JOB_PREPARE_ROOT);
+    const struct qr_job job = begin_expansion_again(&desk, &folder, &old);
     struct qr_found_child gone = {.change = QR_CHILD_GONE, .id = old};
     QR_CHECK_RC(QR_OK, qr_desk_part(&desk, &job, &(struct qr_expand_part){&gone, 1, false}, &err));
     QR_CHECK_INT(QR_ITEM_DELETING, qr_desk_item(&desk, old).status);

@@ -94,3 +94,16 @@ static inline void allow_files(rlim_t count)
     limit.rlim_cur = QR_MAX(limit.rlim_cur, count);
     QR_CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &limit));
 }
+
+/* Asks over and over: the next moment a server that stops refuses. */
+static inline void wait_until_refused(int fd)
+{
+    for (bool is_stopping = false; !is_stopping;) {
+        struct qr_http_response response;
+        send_bytes(fd, QR_STR("GET /a" HEADERS "\r\n"));
+        QR_CHECK(receive(fd, &response));
+        is_stopping = response.status == 503;
+        QR_CHECK(!is_stopping || strstr(response.body.data, "shutting_down"));
+        qr_http_response_done(&response);
+    }
+}

@@ -552,14 +552,7 @@ QR_TEST(stopping_waits_for_the_request_that_runs) /* HTTP-3 */
     pthread_t stopper;
     qr_err err;
     QR_CHECK_RC(QR_OK, qr_thread_start(&stopper, "stopper", stop_port, port, &err));
-    for (bool is_stopping = false; !is_stopping;) { /* the next moment it refuses */
-        struct qr_http_response response;
-        send_bytes(late, QR_STR("GET /a" HEADERS "\r\n"));
-        QR_CHECK(receive(late, &response));
-        is_stopping = response.status == 503;
-        QR_CHECK(!is_stopping || strstr(response.body.data, "shutting_down"));
-        qr_http_response_done(&response);
-    }
+    wait_until_refused(late);
     give_leave();
     check_answer(running, 200, "GET /wait -");
     pthread_join(stopper, NULL);
